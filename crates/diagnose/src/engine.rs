@@ -451,7 +451,7 @@ mod tests {
         let findings = diagnose(&facts(&[(Category::Compute, 60), (Category::Unknown, 40)]));
         assert_eq!(ids(&findings), ["compute-bound"]);
         let rest: Vec<_> = findings[0].unowned.iter().map(|rest| (rest.category, rest.reason)).collect();
-        assert_eq!(rest, [(Category::Unknown, crate::owners::Reason::NotRecorded)]);
+        assert_eq!(rest, [(Category::Unknown, owners::Reason::NotRecorded)]);
         let said = findings[0].words().evidence;
         assert!(said.iter().any(|line| line.starts_with("No finding owns 40.0 ms of `unknown`")), "{said:?}");
         let owned = diagnose(&facts(&[(Category::Compute, 85), (Category::Unknown, 15)]));

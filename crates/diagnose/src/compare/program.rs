@@ -402,7 +402,7 @@ mod tests {
         let graph = side(&[("CUDA graph 4", "kernel", 9.0, 1.0)]);
         assert_eq!(Programs::of(&eager, &graph), Programs::CompiledOnOneSide);
         assert_eq!(Programs::of(&graph, &eager).similarity(), None);
-        let mut jax = graph.clone();
+        let mut jax = graph;
         jax[0].setting.framework = Some(Framework::Jax);
         assert!(likeness(&eager, &jax).is_another(), "something else than what the other framework compiles");
         assert_eq!(Programs::of(&eager, &side(&[])), Programs::Unknown);
