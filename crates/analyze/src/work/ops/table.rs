@@ -97,7 +97,7 @@ impl OpTable {
             Role::HostCollective => Meaning::Op(op(name, COLLECTIVE)),
             Role::Op if keys.has(Keys::HloOp) => Meaning::Op(op(name, hlo_opcode(name))),
             // Kineto's categories distinguish ops from events that only have their names. PyTorch's first profiler wrote none.
-            Role::Op if !trace.str(kind.category).is_empty() || names_torch_op(name) => {
+            Role::Op if !trace.str(kind.category).is_empty() || name.starts_with("aten::") => {
                 Meaning::Op(op(name, name))
             }
             _ => Meaning::Other,
