@@ -248,9 +248,12 @@ fn alone(side: OneSide) -> String {
 fn after_the_others(advice: Vec<String>) -> Vec<String> {
     let record = "Record the other ranks as well, in the same steps, and report on all of them together: \
                   `stepscope report RANK0 RANK1 ...`. This shows whether a rank arrives late.";
-    let late = "If a rank arrives late, speed up that rank: neither fewer bytes nor faster links shorten the wait.";
+    let late =
+        "If a rank arrives late, speed up that rank: neither fewer bytes nor faster links shorten the wait.";
     let mut first: Vec<String> = lines([record, late]);
-    first.extend(advice.into_iter().take(1).map(|exchange| format!("If none is late: {}", lower_first(&exchange))));
+    first.extend(
+        advice.into_iter().take(1).map(|exchange| format!("If none is late: {}", lower_first(&exchange))),
+    );
     first
 }
 

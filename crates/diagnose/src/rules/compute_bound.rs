@@ -158,7 +158,9 @@ fn sign(precision: Precision, framework: Framework) -> &'static str {
         Precision::HalfProducts if framework == Framework::PyTorch => {
             "The inputs of products are of 16 bits (`BFloat16` or `Half`)."
         }
-        Precision::DoubleBatches => "Batches are of type `double` (float64), so the model computes in float64.",
+        Precision::DoubleBatches => {
+            "Batches are of type `double` (float64), so the model computes in float64."
+        }
         Precision::Unfused => {
             "`BiasAdd` runs apart from its `MatMul`. On a processor, TensorFlow fuses both in float32; in float64 it does \
              not, nor in 16 bits where the processor has no instructions for them."

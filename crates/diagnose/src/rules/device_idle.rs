@@ -96,7 +96,8 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// Time in which the host recorded nothing although the device's side is known, where it is most of a capture without
 /// steps: what else is there to say?
 fn unrecorded(facts: &Facts) -> Option<(Category, f64)> {
-    let detail = facts.detail.as_ref().filter(|_| facts.summary.bound().is_some_and(|host| host.whole_capture))?;
+    let detail =
+        facts.detail.as_ref().filter(|_| facts.summary.bound().is_some_and(|host| host.whole_capture))?;
     let ms = detail.per_step(detail.idle.get(IdleCause::Unknown)).min(facts.ms(Category::Unknown));
     (of_step(facts, ms) >= SEVERE).then_some((Category::Unknown, ms))
 }

@@ -256,7 +256,9 @@ fn compile(framework: Framework) -> Vec<String> {
             "Put the whole step under one `jax.jit`: ops outside of it are compiled and started one by one.",
             "Replace a Python loop over small calls by `jax.lax.scan` or `jax.vmap` inside it.",
         ]),
-        Framework::PyTorch | Framework::Unknown => lines(["Run the step as one compiled function instead of op by op."]),
+        Framework::PyTorch | Framework::Unknown => {
+            lines(["Run the step as one compiled function instead of op by op."])
+        }
     }
 }
 

@@ -234,16 +234,24 @@ mod tests {
         speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None });
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
         speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None });
-        speaks(&RULE, LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false, locked_ms: None });
+        speaks(
+            &RULE,
+            LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false, locked_ms: None },
+        );
     }
 
     #[test]
     fn without_frames_python_is_not_blamed_alone() {
-        let said = words(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None }, Framework::PyTorch);
+        let said = words(
+            &RULE,
+            LoopPython { lines: Vec::new(), traced: false, locked_ms: None },
+            Framework::PyTorch,
+        );
         assert!(said.summary.contains("or what it waits for"), "{}", said.summary);
         assert!(said.evidence.iter().any(|line| line.contains("other processes")), "{:?}", said.evidence);
         let line = PythonLine::new("train.py:12 log", 29.0);
-        let said = words(&RULE, LoopPython { lines: vec![line], traced: true, locked_ms: None }, Framework::PyTorch);
+        let said =
+            words(&RULE, LoopPython { lines: vec![line], traced: true, locked_ms: None }, Framework::PyTorch);
         assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
     }
 
@@ -257,7 +265,11 @@ mod tests {
     #[test]
     fn a_place_is_most_of_it_only_with_half_of_the_time() {
         let said = |ms| {
-            let cause = LoopPython { lines: vec![PythonLine::new("train.py:12 log", ms)], traced: true, locked_ms: None };
+            let cause = LoopPython {
+                lines: vec![PythonLine::new("train.py:12 log", ms)],
+                traced: true,
+                locked_ms: None,
+            };
             words(&RULE, cause, Framework::PyTorch).summary
         };
         assert!(said(29.0).contains("most of it in `train.py:12 log`"), "{}", said(29.0));

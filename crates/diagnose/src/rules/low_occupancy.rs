@@ -227,7 +227,8 @@ fn told(kernel: &KernelCounters) -> Told {
     let sparse = kernel.launch.threads().filter(|_| is_sparse(kernel));
     if let Some((threads, lanes)) = sparse.zip(kernel.lanes()) {
         let blocks = plural(u64::from(threads), "thread", "threads");
-        evidence.push(format!("Its blocks of {blocks} leave {} of their warps' lanes idle.", share(1.0 - lanes)));
+        evidence
+            .push(format!("Its blocks of {blocks} leave {} of their warps' lanes idle.", share(1.0 - lanes)));
         advice.push(
             "Start blocks of 128 threads or more, with one element per thread: a warp runs 32 threads at once."
                 .to_owned(),

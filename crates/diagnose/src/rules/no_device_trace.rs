@@ -226,7 +226,11 @@ mod tests {
         let (missing_device, ranges) = (MissingDevice::Unknown, Ranges::sample());
         let said =
             words(&RULE, NoDevice { missing_device, complaints: Vec::new(), ranges }, Framework::Unknown);
-        assert!(said.summary.ends_with("; the range `find_centers` takes 67.7 ms (52 %)."), "{}", said.summary);
+        assert!(
+            said.summary.ends_with("; the range `find_centers` takes 67.7 ms (52 %)."),
+            "{}",
+            said.summary
+        );
         assert!(said.evidence.iter().any(|fact| fact.contains("`backbone`: 30.0 ms (23 %)")), "{said:?}");
     }
 

@@ -32,9 +32,9 @@
 //! # How to check
 //! The op's row in `stepscope ops PATH`.
 
-use stepscope_analyze::{Category, Shares};
 use stepscope_analyze::time::optimizer::Updating;
 use stepscope_analyze::vocabulary::{is_callback, is_dense, is_opaque};
+use stepscope_analyze::{Category, Shares};
 use stepscope_text::{duration_ms, quoted, share};
 
 use super::shared::ops::{cost, joined_update};
@@ -234,8 +234,8 @@ fn rewrite(op_type: &str, name: &str) -> String {
 /// Whether it decomposes or inverts a matrix, by whole words: `sqrt` is no `qr`, and `detach` no `det`.
 fn decomposes(lower: &str) -> bool {
     const WORDS: [&str; 14] = [
-        "svd", "qr", "cholesky", "inv", "inverse", "pinv", "eigh", "eig", "eigvalsh", "solve", "lstsq", "det",
-        "slogdet", "lu",
+        "svd", "qr", "cholesky", "inv", "inverse", "pinv", "eigh", "eig", "eigvalsh", "solve", "lstsq",
+        "det", "slogdet", "lu",
     ];
     let stems = ["cholesky", "matrixinverse", "matrixdeterminant", "matrixsolve", "selfadjointeig"];
     lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
@@ -250,7 +250,9 @@ mod tests {
 
     #[test]
     fn only_decompositions_are_told_to_take_a_smaller_matrix() {
-        for op in ["aten::linalg_qr", "Svd", "aten::_linalg_svd", "MatrixInverse", "Qr", "aten::linalg_inv_ex"] {
+        for op in
+            ["aten::linalg_qr", "Svd", "aten::_linalg_svd", "MatrixInverse", "Qr", "aten::linalg_inv_ex"]
+        {
             assert!(rewrite(op, op).contains("smaller matrix"), "{op}");
         }
         for op in ["aten::sqrt", "Rsqrt", "aten::detach", "InvertPermutation", "aten::square"] {
@@ -269,7 +271,9 @@ mod tests {
             costliest: Some(sample("aten::sqrt")),
         };
         assert_eq!(joined_update("SparseAdam"), None, "it has neither option");
-        let said = |dense, updating| words(&RULE, update(dense, updating), stepscope_analyze::vocabulary::Framework::PyTorch);
+        let said = |dense, updating| {
+            words(&RULE, update(dense, updating), stepscope_analyze::vocabulary::Framework::PyTorch)
+        };
         let one_by_one = said(true, Updating::OneByOne);
         assert!(one_by_one.summary.contains("the optimizer `Adam`"), "{one_by_one:?}");
         assert!(one_by_one.advice[0].contains("SparseAdam"), "{one_by_one:?}");

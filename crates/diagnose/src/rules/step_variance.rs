@@ -220,7 +220,11 @@ impl Cause for Evaluation {
             None => format!("after {}", in_steps(&self.other.recurrence)),
         };
         let mut evidence = vec![
-            format!("It takes {} each time; the other steps take {}.", duration_ms(self.other.ms), duration_ms(self.usual_ms)),
+            format!(
+                "It takes {} each time; the other steps take {}.",
+                duration_ms(self.other.ms),
+                duration_ms(self.usual_ms)
+            ),
             "It runs the model between the steps, as an evaluation does.".to_owned(),
         ];
         evidence.extend(self.functions.iter().take(2).map(|(name, ms)| {

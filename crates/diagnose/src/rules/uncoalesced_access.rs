@@ -57,7 +57,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         let saturated = kernel.memory.is_some_and(|memory| memory >= LATENCY);
         let share = if saturated { 1.0 } else { excess };
         let waste = Waste::Sectors(excess);
-        let streams = kernel.dram.zip(kernel.dram_useful).is_some_and(|(dram, useful)| dram * useful >= STREAMING);
+        let streams =
+            kernel.dram.zip(kernel.dram_useful).is_some_and(|(dram, useful)| dram * useful >= STREAMING);
         let bound = is_bound_by_memory(kernel) && !streams;
         bound.then_some(Estimate { share, waste, measured: false })
     };

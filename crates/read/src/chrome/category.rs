@@ -124,7 +124,12 @@ mod tests {
 
     #[test]
     fn names_say_where_events_without_categories_ran() {
-        for copy in ["[MEMCPY] DtoH", "[CUDA memcpy Host-to-Device]", "[CUDA memset]", "Memcpy HtoD (Pinned -> Device)"] {
+        for copy in [
+            "[MEMCPY] DtoH",
+            "[CUDA memcpy Host-to-Device]",
+            "[CUDA memset]",
+            "Memcpy HtoD (Pinned -> Device)",
+        ] {
             assert_eq!(hint_of(copy), Some(Hint::Copy), "{copy}");
         }
         assert_eq!(hint_of("void at::native::copy<4>(int, float*)"), Some(Hint::Kernel));

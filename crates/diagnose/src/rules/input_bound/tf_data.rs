@@ -116,7 +116,8 @@ pub(super) fn at_epoch_starts(pipeline: &Pipeline, stage: &str) -> (String, Vec<
              epoch."
                 .to_owned(),
         );
-        let cached = if pipeline.caches { "" } else { "keep prepared elements with `.cache()` before it, or " };
+        let cached =
+            if pipeline.caches { "" } else { "keep prepared elements with `.cache()` before it, or " };
         advice.push(format!(
             "Make its elements cheap: {cached}shuffle file names or raw records, and decode after `.shuffle`."
         ));
@@ -154,7 +155,9 @@ fn evidence(pipeline: &Pipeline) -> Vec<String> {
     let mut said = Vec::new();
     if is_served(pipeline) {
         let cost = pipeline.stage_ms.map_or(String::new(), |ms| format!(" {} per batch", duration_ms(ms)));
-        said.push(format!("The pipeline waits{cost} for elements of the service, and only unpacks them here."));
+        said.push(format!(
+            "The pipeline waits{cost} for elements of the service, and only unpacks them here."
+        ));
         return said;
     }
     if let Some(name) = named(pipeline) {
@@ -307,7 +310,8 @@ mod tests {
     use crate::rules::testing::words;
 
     fn advised(pipeline: Pipeline) -> String {
-        let cause = InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0, locked_ms: None, long: None };
+        let cause =
+            InputWait { loader: Loader::TfData(pipeline), wait_ms: 30.0, locked_ms: None, long: None };
         words(&RULE, cause, Framework::TensorFlow).advice.join("\n")
     }
 
