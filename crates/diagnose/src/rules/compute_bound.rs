@@ -130,7 +130,7 @@ impl Cause for Compute {
             let first = if precision == Precision::Unrecorded { 1 } else { 0 };
             advice.insert(first, in_single(precision, finding.framework));
         }
-        // A callback is Python, whoever calls it.
+        // A callback runs Python, not the model.
         let model = finding.framework != Framework::Unknown
             && !self.top.first().is_some_and(|op| is_callback(&op.op_type));
         Words {
@@ -168,7 +168,9 @@ fn sign(precision: Precision, framework: Framework) -> &'static str {
         Precision::DoubleProducts => "The products of the compiled programs are of type `f64` (float64).",
         Precision::HalfProducts => "The compiled programs work on arrays of 16 bits (`bf16` or `f16`).",
         Precision::Mixed => "Variables are cast in each step before they are used, as mixed precision does.",
-        Precision::Single | Precision::Unrecorded => "The recording does not contain the types of these ops.",
+        Precision::Single | Precision::Unrecorded => {
+            "The recording does not contain the types of these ops. The saving applies only if they are float64."
+        }
     }
 }
 
