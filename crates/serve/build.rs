@@ -110,8 +110,9 @@ fn build(ui: &Path, out: &Path) -> Result<PathBuf, String> {
     Ok(target)
 }
 
-/// Installs what the lock file names, unless it is already installed. Two builds must not do this at once,
-/// because `npm ci` starts by deleting.
+/// Installs what the lock file names for a build, unless it is already installed: checks and tests need more packages,
+/// but nobody who only builds should wait for those. Two builds must not do this at once, because `npm ci` starts by
+/// deleting.
 fn install(ui: &Path) -> Result<(), String> {
     let installed = || {
         let lock = fs::metadata(ui.join("package-lock.json")).and_then(|lock| lock.modified());
@@ -128,7 +129,7 @@ fn install(ui: &Path) -> Result<(), String> {
     }
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let mut ci = Command::new(npm);
-    ci.args(["ci", "--no-audit", "--no-fund", "--prefer-offline"]).current_dir(ui);
+    ci.args(["ci", "--omit=dev", "--no-audit", "--no-fund", "--prefer-offline"]).current_dir(ui);
     run(&mut ci, "npm ci")
 }
 

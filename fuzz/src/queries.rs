@@ -81,7 +81,7 @@ fn open() -> Option<Database> {
     let profile = Profile::read("fuzz".to_owned(), vec!["fuzz".to_owned()], inputs, &Progress::new()).ok()?;
     let database = Database::new(Arc::new(profile), LIMITS);
     // What the tables need is computed once, before anything is timed.
-    for table in TABLES {
+    for table in TABLES.iter() {
         let _ = database.query(&format!("SELECT * FROM {} LIMIT 1", table.name));
     }
     Some(database)
@@ -93,7 +93,7 @@ fn composed(bytes: &[u8]) -> String {
     if choices.one_in(8) {
         return choices.from(EXAMPLES).map_or_else(String::new, |example| example.sql.to_owned());
     }
-    let Some(table) = choices.from(TABLES) else { return String::new() };
+    let Some(table) = choices.from(TABLES.as_slice()) else { return String::new() };
     let selected = if choices.one_in(2) { "@" } else { choices.from(COLUMNS).copied().unwrap_or("*") };
     let mut query = format!("SELECT {} FROM {}", choices.filled(selected, table), table.name);
     for clause in [" JOIN event AS e ON e.id = @", " WHERE @", " GROUP BY @", " ORDER BY @ DESC", " LIMIT @"]
@@ -142,7 +142,9 @@ impl Choices<'_> {
 
     fn expression(&mut self, table: &Table) -> String {
         match self.below(2) {
-            0 => self.from(table.columns).map_or_else(String::new, |column| format!("\"{}\"", column.name)),
+            0 => self
+                .from(table.columns.as_ref())
+                .map_or_else(String::new, |column| format!("\"{}\"", column.name)),
             _ => self.from(EXPRESSIONS).copied().unwrap_or_default().to_owned(),
         }
     }

@@ -8,7 +8,8 @@ use stepscope_read::{Bytes, Input};
 use stepscope_testkit::damage::{FOREIGN, Rng};
 use stepscope_testkit::hostile::bombs;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES};
-use stepscope_testkit::{ncu, nsys, tfevents, tfprof};
+use stepscope_testkit::snapshot::{Pickler, Simulated, Writer};
+use stepscope_testkit::{hlo, ncu, nsys, pprof, tfevents, tfprof};
 
 /// Size up to which inputs are the usual ones; larger ones leave time for few of them.
 const SMALL: usize = 64 << 10;
@@ -31,8 +32,10 @@ impl Seeds {
     pub fn all() -> Self {
         let mut seeds = Seeds { small: Vec::new(), large: Vec::new() };
         FOREIGN.iter().for_each(|bytes| seeds.add(bytes));
+        memory().iter().for_each(|bytes| seeds.add(bytes));
         classic_tensorflow().iter().for_each(|bytes| seeds.add(bytes));
         tools().iter().for_each(|bytes| seeds.add(bytes));
+        seeds.add(&hlo::sample(1));
         for shape in SHAPES {
             seeds.add(&bytes_of((shape.build)(EXCESS)));
         }
@@ -75,7 +78,24 @@ fn classic_tensorflow() -> Vec<Vec<u8>> {
         tfprof::saved(),
         tfprof::checkpoint().0,
         tfprof::graph_text().into_bytes(),
+        tfprof::timeline(&["/cpu:0", "/gpu:0"], &[(0, "_SOURCE", "NoOp", 0, 5), (1, "a", "MatMul", 9, 70)])
+            .into_bytes(),
     ]
+}
+
+/// Memory snapshots of both writers, a profile of live memory, and both forms of a timeline by role.
+fn memory() -> Vec<Vec<u8>> {
+    let program = Simulated::random(&mut Rng::new(3), 60);
+    let writers = [Writer::Python(2), Writer::Python(4), Writer::Cpp];
+    let mut all: Vec<Vec<u8>> =
+        writers.iter().map(|&writer| Pickler::dump(writer, &program.snapshot(50))).collect();
+    let mut file = pprof::PprofFile::memory();
+    let place = file.location("train", "train.py", 16);
+    file.sample(&pprof::sample(&[place], 2, 2_048).label("kind", "buffer").label("device", "cpu:0"));
+    all.push(file.bytes());
+    all.push(b"[[-1, 1, 100, 0], [-1, 1, 50, 1], [7000, 2, 30, 4], [9000, 4, -30, 4]]".to_vec());
+    all.push(b"[[5, 8], [[0, 100, 50, 0, 0, 0, 0, 0, 0], [0, 100, 50, 0, 0, 30, 0, 0, 9]]]".to_vec());
+    all
 }
 
 /// What other tools write: Nsight Compute, Nsight Systems, nvidia-smi, stepscope's own samples, event files.

@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use stepscope_fleet::fuzzing;
+use stepscope_hlo::{Costs, Module, Phases, TextOptions};
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::RunReader;
 use stepscope_read::{
-    Bytes, ChromeReader, Input, Progress, Reader, RunMetadataReader, TableFile, XPlaneReader, open_input,
+    Bytes, ChromeReader, Input, PprofReader, Progress, Reader, RoleTimelineReader, RunMetadataReader,
+    SnapshotReader, TableFile, XPlaneReader, open_input,
 };
 use stepscope_trace::{Args, Trace};
 
@@ -22,7 +24,9 @@ pub type Target = fn(&[u8]);
 /// All targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("xplane", xplane),
+    ("hlo", hlo),
     ("chrome", chrome),
+    ("memory", memory),
     ("tables", tables),
     ("tf_graph", tf_graph),
     ("tf_run", tf_run),
@@ -46,9 +50,27 @@ pub fn xplane(bytes: &[u8]) {
     read_with(&XPlaneReader, bytes);
 }
 
+/// A compiled program, with everything that can be asked about it.
+pub fn hlo(bytes: &[u8]) {
+    let Some(module) = Module::read(bytes) else { return };
+    let (costs, phases) = (Costs::of(&module), Phases::of(&module));
+    for (instruction, id) in module.instructions.iter().zip(0..) {
+        let _ = (costs.instruction(id), phases.of_instruction(id), module.category(instruction));
+        let _ = (module.stack(instruction), module.collective(instruction), module.trip_count(instruction));
+    }
+    let _ = (costs.total(), module.memory(), module.text(TextOptions { long: true }));
+}
+
 /// The Chrome reader, whether it recognises the bytes or not.
 pub fn chrome(bytes: &[u8]) {
     read_with(&ChromeReader, bytes);
+}
+
+/// The readers of memory snapshots and profiles, whether they recognise the bytes or not.
+pub fn memory(bytes: &[u8]) {
+    read_with(&SnapshotReader, bytes);
+    read_with(&PprofReader, bytes);
+    read_with(&RoleTimelineReader, bytes);
 }
 
 /// A folder of tables in which the bytes are used for every table that is read.

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use stepscope_analyze::recording::info::info;
 use stepscope_read::Progress;
-use stepscope_render::{Select, Style, report, table};
+use stepscope_render::{Style, report, table};
+use stepscope_results::Select;
+use stepscope_results::views::VIEWS;
 use stepscope_serve::{Offline, Source};
 use stepscope_session::report::report as report_of;
-use stepscope_session::views::VIEWS;
 use stepscope_session::{Hosts, Profile};
 
 use crate::targets::input;
@@ -23,7 +24,7 @@ pub fn analyses(bytes: &[u8]) {
     let Some(profile) = profile(bytes) else { return };
     let _ = report_of(&profile, Vec::new());
     info(&profile.sources());
-    VIEWS.iter().for_each(|view| drop((view.table)(&Hosts::of(&profile), Style::PLAIN)));
+    VIEWS.iter().for_each(|view| drop(Hosts::of(&profile).table(view, view.table)));
 }
 
 /// Everything that is written: the report in all its forms, and all views in theirs.
@@ -38,7 +39,7 @@ pub fn rendering(bytes: &[u8]) {
         assert!(written.is_ok());
     }
     for view in VIEWS {
-        let of_view = (view.table)(&Hosts::of(&profile), Style::PLAIN);
+        let Ok(of_view) = Hosts::of(&profile).table(view, view.table) else { continue };
         let Ok(picked) = of_view.pick(&Select::default(), None) else { continue };
         out.clear();
         let written = table::write_text(&of_view, &picked, Style::PLAIN, &mut out)

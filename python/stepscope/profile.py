@@ -77,6 +77,8 @@ class Finding:
 
     #: Its id, such as ``input-bound``; ``stepscope explain ID`` documents each.
     id: str
+    #: ``cause``, ``habits``, ``goal``, ``run``, or ``trust`` for a doubt about the recording.
+    about: str
     #: ``critical``, ``warning`` or ``info``.
     severity: str
     #: What it is about, such as an op type.
@@ -106,7 +108,7 @@ class Finding:
 
 
 def _finding(raw: dict[str, Any]) -> Finding:
-    names = ("id", "severity", "subject", "fraction", "gain_ms_per_step", "confidence", "summary", "evidence", "advice")
+    names = ("id", "about", "severity", "subject", "fraction", "gain_ms_per_step", "confidence", "summary", "evidence", "advice")
     known: dict[str, Any] = {name: raw.get(name) for name in names}
     return Finding(**known, raw=raw)
 
@@ -229,7 +231,7 @@ class Profile:
     """An open profile. ``stepscope.open(path)`` makes one.
 
     - ``report()`` explains why the step is slow; ``findings`` are its findings, the verdict first.
-    - Each view is a table (:class:`Frame`): ``steps``, ``ops``, ``kernels``, ``scopes``, ``functions``, ``input``,
+    - Each view is a table (:class:`Frame`): ``steps``, ``ops``, ``kernels``, ``scopes``, ``functions``, ``programs``, ``input``,
       ``memory``, ``devices``, ``inference``, ``health``. ``view("path")`` is one more, and
       ``view("ops", by="type")`` groups differently.
     - ``events`` has one row per recorded event. ``sql(query)`` asks anything else.
@@ -330,6 +332,11 @@ class Profile:
     def functions(self) -> Frame:
         """Compiled functions: calls, traces, compilations."""
         return self.view("functions")
+
+    @property
+    def programs(self) -> Frame:
+        """Programs that XLA compiled; ``view("hlo_ops")`` has their instructions, ``view("hlo_memory")`` their memory."""
+        return self.view("hlo_modules")
 
     @property
     def input(self) -> Frame:

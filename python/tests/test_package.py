@@ -90,7 +90,7 @@ class Profiles(unittest.TestCase):
 
         for name, question, ways in _stepscope.views():
             frame = getattr(self.profile, name)
-            told = json.loads(command(name, SLOW, "--json").stdout)
+            told = json.loads(command(*name.split("_"), SLOW, "--json").stdout)
             self.assertEqual(len(frame), len(told["rows"]), name)
             for row, other in zip(frame, told["rows"]):
                 for key, value in other.items():

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { open, serve, shots, stage, stumbles } from "./support";
 import { STEPS, torchTrace } from "./torchtrace";
 
@@ -28,7 +28,9 @@ test("the hits of a search are a list that goes where one says", async () => {
   await list.waitFor();
   const rows = list.getByRole("option");
   expect(await rows.count()).toBe(STEPS);
-  expect(await rows.first().innerText()).toMatch(/ampere_sgemm_128x64[\s\S]*stream 7[\s\S]*0\.005 000 000 s[\s\S]*3 ms/);
+  expect(await rows.first().innerText()).toMatch(
+    /ampere_sgemm_128x64[\s\S]*stream 7[\s\S]*0\.005 000 000 s[\s\S]*3 ms/,
+  );
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
@@ -51,19 +53,31 @@ test("the hits of a search are a list that goes where one says", async () => {
 });
 
 test("an arrow is followed both ways, and both its ends are brought into view", async () => {
-  const { page, wrongs, close } = await open(served.browser, timeline("?q=sgemm"), { viewport: { width: 1200, height: 620 } });
+  const { page, wrongs, close } = await open(served.browser, timeline("?q=sgemm"), {
+    viewport: { width: 1200, height: 620 },
+  });
   await details(page).waitFor();
   await details(page).getByRole("button", { name: "cudaLaunchKernel", exact: true }).click();
   await details(page).getByRole("heading", { name: "cudaLaunchKernel" }).waitFor();
-  await details(page).getByRole("button", { name: /^Show both ends/ }).click();
+  await details(page)
+    .getByRole("button", { name: /^Show both ends/ })
+    .click();
   const both = await page.waitForFunction(() => {
     const now = window.__stepscopeTimeline?.view();
-    return now && now.start <= 1_100_000 && now.end >= 8_000_000 && now.end - now.start < 12_000_000 && window.__stepscopeTimeline?.complete();
+    return (
+      now &&
+      now.start <= 1_100_000 &&
+      now.end >= 8_000_000 &&
+      now.end - now.start < 12_000_000 &&
+      window.__stepscopeTimeline?.complete()
+    );
   });
   expect(await both.jsonValue()).toBe(true);
   // The op around the call shows what it launched, too.
   await details(page).getByRole("button", { name: "aten::mm" }).click();
-  await details(page).getByText(/launch inside/).waitFor();
+  await details(page)
+    .getByText(/launch inside/)
+    .waitFor();
   await page.screenshot({ path: `${shots}timeline-both-ends.png` });
   expect(wrongs).toEqual([]);
   await close();
@@ -110,13 +124,19 @@ test("tracks without an event in view are folded away, and come back", async () 
 });
 
 test("a finger that rests before it moves selects an area", async () => {
-  const { page, wrongs, close } = await open(served.browser, timeline(), { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const { page, wrongs, close } = await open(served.browser, timeline(), {
+    viewport: { width: 390, height: 800 },
+    hasTouch: true,
+  });
   await drawn(page);
   const box = await plotOf(page).boundingBox();
   if (!box) throw new Error("the timeline has no size");
   const touch = await page.context().newCDPSession(page);
   const finger = (type: "touchStart" | "touchMove" | "touchEnd", share?: number) =>
-    touch.send("Input.dispatchTouchEvent", { type, touchPoints: share === undefined ? [] : [{ x: box.x + box.width * share, y: box.y + 60 + 100 * share }] });
+    touch.send("Input.dispatchTouchEvent", {
+      type,
+      touchPoints: share === undefined ? [] : [{ x: box.x + box.width * share, y: box.y + 60 + 100 * share }],
+    });
   await finger("touchStart", 0.2);
   await page.waitForTimeout(600);
   for (let part = 1; part <= 8; part += 1) await finger("touchMove", 0.2 + part * 0.08);
@@ -130,11 +150,16 @@ test("a finger that rests before it moves selects an area", async () => {
 test("collectives of several ranks show who waits for whom", async () => {
   const ranks = torchTrace(2);
   const both = await serve("serve", ranks);
-  const { runs } = (await (await fetch(`${both.address}/api/s/0/collectives`)).json()) as { runs: { waited_ns: number; last: boolean }[] };
+  const { runs } = (await (await fetch(`${both.address}/api/s/0/collectives`)).json()) as {
+    runs: { waited_ns: number; last: boolean }[];
+  };
   const waits = (last: boolean) => new Set(runs.filter((run) => run.last === last).map((run) => run.waited_ns));
   expect([...waits(true)]).toEqual([0]);
   expect([...waits(false)]).toEqual([500_000]);
-  const { page, wrongs, close } = await open(served.browser, `${both.address}/#/s/0/timeline?q=nccl&view=38000000~40500000`);
+  const { page, wrongs, close } = await open(
+    served.browser,
+    `${both.address}/#/s/0/timeline?q=nccl&view=38000000~40500000`,
+  );
   await drawn(page);
   const tip = page.locator(".tip");
   const box = await plotOf(page).boundingBox();

@@ -28,7 +28,7 @@ test("a stopped server is named as such, and the page goes on when it is back", 
     expect(await page.locator("main").innerText()).not.toMatch(/module|import|fetch/i);
   }
   await page.screenshot({ path: `${shots}server-stopped.png` });
-  await pages.getByRole("link", { name: "Ops" }).click();
+  await pages.getByRole("link", { name: "Ops", exact: true }).click();
   const again = await serveAt(new URL(server.address).port, "serve", `${fixtures}/tf-input-bound`);
   await page.getByRole("grid", { name: "Ops" }).waitFor();
   await close();
@@ -80,7 +80,9 @@ test("recordings of one log directory are compared in the order in which they we
   const server = await serve("serve", logs);
   const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
   await page.getByRole("heading", { level: 1, name: /^Slower/ }).waitFor();
-  expect(await page.getByRole("combobox", { name: "Before" }).locator("option:checked").textContent()).toBe("2026-01-02 00:00:00");
+  expect(await page.getByRole("combobox", { name: "Before" }).locator("option:checked").textContent()).toBe(
+    "2026-01-02 00:00:00",
+  );
   expect(wrongs).toEqual([]);
   await close();
   await server.stop();

@@ -50,7 +50,8 @@ async function drawn(page: Page, tag: string): Promise<void> {
     if (!canvas || !context || canvas.width === 0) return false;
     const { data } = context.getImageData(80, 10, canvas.width - 100, canvas.height - 40);
     const colors = new Set<number>();
-    for (let at = 0; at < data.length; at += 4) if (data[at + 3]! > 200) colors.add((data[at]! << 16) | (data[at + 1]! << 8) | data[at + 2]!);
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at + 3]! > 200) colors.add((data[at]! << 16) | (data[at + 1]! << 8) | data[at + 2]!);
     return colors.size > 3;
   }, tag);
 }
@@ -85,7 +86,10 @@ test("distributions are heat maps with counts under the pointer", async () => {
   const own = mkdtempSync(join(tmpdir(), "stepscope-heat-"));
   const limits = Array.from({ length: 20 }, (_, at) => at - 9);
   const bell = (step: number) => limits.map((limit) => Math.round(1000 * Math.exp(-((limit - step / 20) ** 2) / 8)));
-  log(join(own, "run"), Array.from({ length: 60 }, (_, at) => histogram(NOW + at, at * 5, "weights/dense", limits, bell(at))));
+  log(
+    join(own, "run"),
+    Array.from({ length: 60 }, (_, at) => histogram(NOW + at, at * 5, "weights/dense", limits, bell(at))),
+  );
   const served = await serve("serve", own);
   const { page, wrongs, close } = await open(browser, `${served.address}/#//curves`);
   const chart = page.getByRole("article", { name: "weights/dense, run" });
@@ -117,7 +121,15 @@ test("values under the pointer, a range, and the keyboard", async () => {
   const box = (await canvas.boundingBox())!;
   await page.mouse.move(box.x + box.width / 2, box.y + 60);
   await page.locator(".curve .tip tbody tr").first().waitFor();
-  expect(await page.locator(".curve .tip th").allTextContents()).toEqual(["", "Run", "Smoothed", "Value", "Step", "Relative", "Time"]);
+  expect(await page.locator(".curve .tip th").allTextContents()).toEqual([
+    "",
+    "Run",
+    "Smoothed",
+    "Value",
+    "Step",
+    "Relative",
+    "Time",
+  ]);
   await page.screenshot({ path: `${shots}curves-tooltip.png` });
   await page.mouse.move(box.x + 120, box.y + 90);
   await page.mouse.down();
@@ -138,7 +150,9 @@ test("values under the pointer, a range, and the keyboard", async () => {
 
 test("a new point shows within two seconds, and a deleted run goes", async () => {
   write("live/train", 30);
-  const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?run=live&tag=lr`, { colorScheme: "dark" });
+  const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?run=live&tag=lr`, {
+    colorScheme: "dark",
+  });
   const steps = page.locator(".runs li .figures");
   await expect.poll(() => steps.textContent(), { timeout: 10_000 }).toBe("290");
   await drawn(page, "lr");
@@ -158,13 +172,18 @@ test("a profile is marked on the curve of its run, and a click opens it", async 
   const logs = mkdtempSync(join(tmpdir(), "stepscope-marked-"));
   cpSync(`${fixtures}/tf-train/plugins`, join(logs, "train/plugins"), { recursive: true });
   const own = await serve("serve", logs);
-  const timeline = async (): Promise<{ origin_unix_ns?: string; start_ns?: number }> => (await fetch(`${own.address}/api/s/0/timeline`)).json();
+  const timeline = async (): Promise<{ origin_unix_ns?: string; start_ns?: number }> =>
+    (await fetch(`${own.address}/api/s/0/timeline`)).json();
   await expect.poll(async () => (await timeline()).origin_unix_ns, { timeout: 60_000 }).toBeTruthy();
   const at = Number((await timeline()).origin_unix_ns) / 1e9;
-  log(join(logs, "train"), Array.from({ length: 200 }, (_, step) => scalar(at - 100 + step, step, "loss", Math.exp(-step / 60))));
+  log(
+    join(logs, "train"),
+    Array.from({ length: 200 }, (_, step) => scalar(at - 100 + step, step, "loss", Math.exp(-step / 60))),
+  );
   const { page, wrongs, close } = await open(browser, `${own.address}/#//curves`);
   await drawn(page, "loss");
-  const marks = async (): Promise<unknown[]> => ((await (await fetch(`${own.address}/api/curves/profiles`)).json()) as { marks: unknown[] }).marks;
+  const marks = async (): Promise<unknown[]> =>
+    ((await (await fetch(`${own.address}/api/curves/profiles`)).json()) as { marks: unknown[] }).marks;
   await expect.poll(async () => (await marks()).length, { timeout: 60_000 }).toBe(1);
   await page.reload();
   await drawn(page, "loss");
@@ -184,7 +203,13 @@ test("a profile is marked on the curve of its run, and a click opens it", async 
 });
 
 test("five hundred runs stay fluid", async () => {
-  for (let run = 0; run < 500; run++) log(join(folder, `many/r${run}`), Array.from({ length: 40 }, (_, step) => scalar(NOW + step, step, "m/loss", Math.exp(-step / 9) * (1 + run / 500))));
+  for (let run = 0; run < 500; run++)
+    log(
+      join(folder, `many/r${run}`),
+      Array.from({ length: 40 }, (_, step) =>
+        scalar(NOW + step, step, "m/loss", Math.exp(-step / 9) * (1 + run / 500)),
+      ),
+    );
   const { page, wrongs, close } = await open(browser, `${server.address}/#//curves?run=many&tag=m`);
   await expect.poll(() => page.locator(".runs li").count(), { timeout: 20_000 }).toBe(500);
   await drawn(page, "m/loss");
@@ -199,12 +224,20 @@ test("five hundred runs stay fluid", async () => {
 });
 
 test("nothing is cut off on a phone", async () => {
-  const { page, close } = await open(browser, server.address, { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const { page, close } = await open(browser, server.address, {
+    viewport: { width: 390, height: 800 },
+    hasTouch: true,
+  });
   await page.getByRole("heading", { name: "Curves" }).waitFor();
   // Charts are drawn once they are in sight.
   await page.locator('[data-tag="train/loss"]').scrollIntoViewIfNeeded();
   await drawn(page, "train/loss");
-  const beyond = await page.evaluate(() => [...document.querySelectorAll("main .charts *")].filter((part) => part.getBoundingClientRect().right > window.innerWidth + 1).length);
+  const beyond = await page.evaluate(
+    () =>
+      [...document.querySelectorAll("main .charts *")].filter(
+        (part) => part.getBoundingClientRect().right > window.innerWidth + 1,
+      ).length,
+  );
   expect(beyond).toBe(0);
   await close();
 });

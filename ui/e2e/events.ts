@@ -45,7 +45,12 @@ export function scalar(wallS: number, step: number, tag: string, value: number):
 /** One record with a distribution, as PyTorch writes it: upper bounds and counts. */
 export function histogram(wallS: number, step: number, tag: string, limits: number[], counts: number[]): Buffer {
   const packed = (values: number[]) => Buffer.concat(values.map((value) => double(0, value).subarray(1)));
-  const message = [double(0x09, limits[0]! - 1), double(0x11, limits.at(-1)!), field(0x32, packed(limits)), field(0x3a, packed(counts))];
+  const message = [
+    double(0x09, limits[0]! - 1),
+    double(0x11, limits.at(-1)!),
+    field(0x32, packed(limits)),
+    field(0x3a, packed(counts)),
+  ];
   return record(wallS, step, tag, field(0x2a, Buffer.concat(message)));
 }
 

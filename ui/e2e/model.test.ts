@@ -12,17 +12,26 @@ test("draws the scopes, and the tree says the same", async () => {
   const tree = page.getByRole("treegrid");
   await tree.waitFor();
   expect(await page.getByRole("heading", { level: 1 }).textContent()).toMatch(/nodes, 3 recorded runs/);
-  await page.getByRole("button", { name: /^conv1: / }).first().waitFor();
+  await page
+    .getByRole("button", { name: /^conv1: / })
+    .first()
+    .waitFor();
   expect(await stumbles(page)).toEqual([]);
   await page.screenshot({ path: `${shots}model-flame.png`, fullPage: true });
 
   await page.getByRole("button", { name: "Treemap" }).click();
-  await page.getByRole("button", { name: /^gradients: / }).first().waitFor();
+  await page
+    .getByRole("button", { name: /^gradients: / })
+    .first()
+    .waitFor();
   await page.screenshot({ path: `${shots}model-treemap.png`, fullPage: true });
 
   await page.getByRole("combobox", { name: "Measure" }).selectOption("params");
   // The variable and the optimizer's slot.
-  await page.getByRole("button", { name: /^head: 163,840/ }).first().waitFor();
+  await page
+    .getByRole("button", { name: /^head: 163,840/ })
+    .first()
+    .waitFor();
   await tree.getByRole("button", { name: "Parameters" }).click();
   expect(await tree.locator("[aria-sort=ascending], [aria-sort=descending]").count()).toBe(1);
   expect(wrongs).toEqual([]);
@@ -58,14 +67,24 @@ test("filters by expressions, and the command prints the same rows", async () =>
   expect(command).toContain("--show_name_regexes 'head.*'");
   const printed = execFileSync("sh", ["-c", command.replace(/^stepscope /, `'${binary()}' `)], { encoding: "utf8" });
   await page.getByRole("button", { name: "Open all" }).click();
-  const names = printed.split("Profile:\n")[1]?.split("\n=====")[0]?.match(/^ +\S+/gm)?.map((name) => name.trim()) ?? [];
+  const names =
+    printed
+      .split("Profile:\n")[1]
+      ?.split("\n=====")[0]
+      ?.match(/^ +\S+/gm)
+      ?.map((name) => name.trim()) ?? [];
   expect(names.length).toBeGreaterThan(1);
   await expect.poll(() => tree.locator("tbody tr:not([aria-hidden])").count()).toBe(names.length);
-  const titles = await tree.locator("tbody td.name").evaluateAll((cells) => cells.map((cell) => cell.getAttribute("title")?.split(" (")[0]));
+  const titles = await tree
+    .locator("tbody td.name")
+    .evaluateAll((cells) => cells.map((cell) => cell.getAttribute("title")?.split(" (")[0]));
   expect(titles.sort()).toEqual(names.sort());
 
   await page.getByPlaceholder("dense.*,loss/.*").fill("(");
-  await page.getByText(/regular expression|cannot be read/i).first().waitFor();
+  await page
+    .getByText(/regular expression|cannot be read/i)
+    .first()
+    .waitFor();
   await page.getByPlaceholder("dense.*,loss/.*").fill("nothing");
   await page.getByText(/No name matches/).waitFor();
   // A refused question is an answer, not a fault; the browser logs it all the same.
@@ -119,23 +138,26 @@ test("lists the variables with their share", async () => {
   await close();
 });
 
-test.each(["", "?as=treemap", "?tab=code", "?tab=graph&node=loss/Mean", "?tab=variables"])("is as readable in the dark and on a phone: %s", async (query) => {
-  const name = query.replace(/\W+/g, "-") || "-scope";
-  const dark = await open(on.browser, model(query), { colorScheme: "dark" });
-  await dark.page.getByRole("heading", { level: 1 }).waitFor();
-  await dark.page.waitForLoadState("networkidle");
-  expect(await stumbles(dark.page)).toEqual([]);
-  await dark.page.screenshot({ path: `${shots}model-dark${name}.png`, fullPage: true });
-  await dark.close();
+test.each(["", "?as=treemap", "?tab=code", "?tab=graph&node=loss/Mean", "?tab=variables"])(
+  "is as readable in the dark and on a phone: %s",
+  async (query) => {
+    const name = query.replace(/\W+/g, "-") || "-scope";
+    const dark = await open(on.browser, model(query), { colorScheme: "dark" });
+    await dark.page.getByRole("heading", { level: 1 }).waitFor();
+    await dark.page.waitForLoadState("networkidle");
+    expect(await stumbles(dark.page)).toEqual([]);
+    await dark.page.screenshot({ path: `${shots}model-dark${name}.png`, fullPage: true });
+    await dark.close();
 
-  const phone = await open(on.browser, model(query), { viewport: { width: 390, height: 800 }, hasTouch: true });
-  await phone.page.getByRole("heading", { level: 1 }).waitFor();
-  await phone.page.waitForLoadState("networkidle");
-  const overflow = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  expect(overflow, "the page is wider than the phone").toBeLessThanOrEqual(0);
-  await phone.page.screenshot({ path: `${shots}model-phone${name}.png`, fullPage: true });
-  await phone.close();
-});
+    const phone = await open(on.browser, model(query), { viewport: { width: 390, height: 800 }, hasTouch: true });
+    await phone.page.getByRole("heading", { level: 1 }).waitFor();
+    await phone.page.waitForLoadState("networkidle");
+    const overflow = await phone.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect(overflow, "the page is wider than the phone").toBeLessThanOrEqual(0);
+    await phone.page.screenshot({ path: `${shots}model-phone${name}.png`, fullPage: true });
+    await phone.close();
+  },
+);
 
 test("a recording of another kind says how to get there", async () => {
   const other = await serve("serve", `${fixtures}/tf-train`);

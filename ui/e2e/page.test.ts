@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { fixtures, launch, open, serve, shots, stumbles, type Served } from "./support";
 
 let browser: Browser;
@@ -34,6 +34,8 @@ describe("one recording", () => {
     await evidence.click();
     await verdict.waitFor({ state: "detached" });
     await drawn(page);
+    const caption = page.getByRole("note", { name: "Finding" });
+    expect(await caption.innerText()).toMatch(/Input-bound: .* waits [\d.]+ m?s of [\d.]+ m?s/);
     await page.screenshot({ path: `${shots}timeline-evidence.png` });
     await page.goBack();
     await verdict.waitFor();
@@ -94,18 +96,38 @@ describe("one recording", () => {
     const sorted = table.locator("[aria-sort=descending], [aria-sort=ascending]");
     await expect.poll(() => sorted.count()).toBe(1);
     await page.getByPlaceholder("Filter…").first().fill("Conv2D");
-    await page.getByText(/of [\d,]+ rows/).first().waitFor();
+    await page
+      .getByText(/of [\d,]+ rows/)
+      .first()
+      .waitFor();
     const cells = () => table.locator("tbody tr:not([aria-hidden])").allTextContents();
     await expect.poll(async () => (await cells()).every((text) => /conv2d/i.test(text))).toBe(true);
     expect((await cells()).length).toBeGreaterThan(0);
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "CSV" }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: "CSV" }).click(),
+    ]);
     expect(await download.failure()).toBeNull();
     expect(wrongs).toEqual([]);
     await close();
   });
 
   test.each([
-    "overview", "timeline", "steps", "ops", "kernels", "input", "memory", "scopes", "path", "model", "devices", "functions", "inference", "health", "compare",
+    "overview",
+    "timeline",
+    "steps",
+    "ops",
+    "kernels",
+    "input",
+    "memory",
+    "scopes",
+    "path",
+    "model",
+    "devices",
+    "functions",
+    "inference",
+    "health",
+    "compare",
   ])("%s is reachable for everybody and says something", async (name) => {
     const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/${name}`);
     await page.waitForLoadState("networkidle");
@@ -184,7 +206,11 @@ describe("what is broken", () => {
     const server = await serve("serve", folder);
     const { page, close } = await open(browser, server.address);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    await page.locator("main").getByText(/damaged/).first().waitFor();
+    await page
+      .locator("main")
+      .getByText(/damaged/)
+      .first()
+      .waitFor();
     await page.screenshot({ path: `${shots}damaged.png`, fullPage: true });
     await close();
     await server.stop();
@@ -196,7 +222,11 @@ describe("what is broken", () => {
     writeFileSync(join(folder, "notes.txt"), "nothing to see");
     const server = await serve("serve", folder);
     const { page, wrongs, close } = await open(browser, server.address);
-    await page.locator("main").getByText(/profile|record|capture/i).first().waitFor();
+    await page
+      .locator("main")
+      .getByText(/profile|record|capture/i)
+      .first()
+      .waitFor();
     expect(await stumbles(page)).toEqual([]);
     await page.screenshot({ path: `${shots}nothing.png` });
     expect(wrongs).toEqual([]);
@@ -210,9 +240,12 @@ describe("what is broken", () => {
     const { page, close } = await open(browser, server.address);
     await page.getByRole("heading", { level: 1 }).waitFor();
     await page.route("**/api/s/*/view/ops*", (route) =>
-      route.fulfill({ status: 500, json: { error: { what: "this view failed", found: "an error of ours", todo: "try again", hints: [] } } }),
+      route.fulfill({
+        status: 500,
+        json: { error: { what: "this view failed", found: "an error of ours", todo: "try again", hints: [] } },
+      }),
     );
-    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Ops" }).click();
+    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Ops", exact: true }).click();
     await page.getByText("this view failed").waitFor();
     await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Steps" }).click();
     await page.getByRole("grid").first().waitFor();
@@ -225,9 +258,14 @@ describe("the words of the terminal", () => {
   test("are links to pages", async () => {
     const server = await serve("serve", `${fixtures}/tf-input-bound`);
     const { page, wrongs, close } = await open(browser, server.address);
-    const advice = page.getByRole("region", { name: /Input-bound/ }).getByRole("list").last();
+    const advice = page
+      .getByRole("region", { name: /Input-bound/ })
+      .getByRole("list")
+      .last();
     await advice.waitFor();
-    expect(await page.locator("main").innerText()).not.toMatch(/stepscope (compare|input|kernels|ops|memory|steps|devices|health)/);
+    expect(await page.locator("main").innerText()).not.toMatch(
+      /stepscope (compare|input|kernels|ops|memory|steps|devices|health)/,
+    );
     await advice.getByRole("link", { name: "Compare" }).click();
     await page.getByText("There is no other session to compare with").waitFor();
     expect(wrongs).toEqual([]);

@@ -25,7 +25,15 @@ function folderWith(name: string, text: string): string {
 }
 
 test("latencies are a histogram with the way to the slowest request", async () => {
-  const request = (n: number) => ({ ph: "X", cat: "tf", name: "BatchingSessionRun", pid: 1, tid: 1 + (n % 4), ts: n * 5000, dur: n === 77 ? 90_000 : 3000 + (n % 20) * 100 });
+  const request = (n: number) => ({
+    ph: "X",
+    cat: "tf",
+    name: "BatchingSessionRun",
+    pid: 1,
+    tid: 1 + (n % 4),
+    ts: n * 5000,
+    dur: n === 77 ? 90_000 : 3000 + (n % 20) * 100,
+  });
   const trace = { traceEvents: Array.from({ length: 120 }, (_, n) => request(n)) };
   const server = await serve("serve", folderWith("server.trace.json", JSON.stringify(trace)));
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/inference`);
@@ -33,8 +41,12 @@ test("latencies are a histogram with the way to the slowest request", async () =
   await section.getByRole("img", { name: /Distribution of the latency of \d+ requests/ }).waitFor();
   await section.getByText("Values").click();
   const counts = await section.getByRole("row").locator("td:nth-child(2)").allInnerTexts();
-  const answer = (await (await fetch(`${server.address}/api/s/0/view/inference`)).json()) as { columns: { key: string; values: number[] }[] };
-  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(answer.columns.find((column) => column.key === "count")?.values[0]);
+  const answer = (await (await fetch(`${server.address}/api/s/0/view/inference`)).json()) as {
+    columns: { key: string; values: number[] }[];
+  };
+  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(
+    answer.columns.find((column) => column.key === "count")?.values[0],
+  );
   expect(await stumbles(page)).toEqual([]);
   await page.screenshot({ path: `${shots}inference-histogram.png`, fullPage: true });
   await section.getByRole("button", { name: /Show the slowest request/ }).click();
@@ -47,7 +59,12 @@ test("latencies are a histogram with the way to the slowest request", async () =
 
 test("samples of GPUs are charts over time", async () => {
   const head = "timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W], clocks.current.sm [MHz]";
-  const rows = Array.from({ length: 60 }, (_, at) => [0, 1].map((gpu) => `2026/01/01 10:00:${String(at).padStart(2, "0")}.000, ${gpu}, ${(at * (gpu + 1)) % 100} %, ${1000 + at * 50} MiB, ${100 + at}.50 W, ${1400 - at * 5} MHz`)).flat();
+  const rows = Array.from({ length: 60 }, (_, at) =>
+    [0, 1].map(
+      (gpu) =>
+        `2026/01/01 10:00:${String(at).padStart(2, "0")}.000, ${gpu}, ${(at * (gpu + 1)) % 100} %, ${1000 + at * 50} MiB, ${100 + at}.50 W, ${1400 - at * 5} MHz`,
+    ),
+  ).flat();
   const server = await serve("serve", folderWith("gpu_log.csv", [head, ...rows, ""].join("\n")));
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/devices`);
   for (const gauge of ["Utilisation", "Clock", "Power", "Memory"]) {
@@ -77,10 +94,42 @@ test("hardware counters are bars, and a roofline where the peaks are known", asy
     ["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "inst", "400000000", "100000000"],
     ["device__attribute_display_name", "", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB"],
   ];
-  const fixed = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC"];
+  const fixed = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+  ];
   const line = (cells: string[]) => cells.map((cell) => `"${cell}"`).join(",");
-  const row = (at: number, kernel: string) => line([String(at), "1", "train", "localhost", kernel, "1", "7", "(256, 1, 1)", "(512, 1, 1)", "0", "8.0", ...metrics.map((metric) => metric[at + 2] ?? "")]);
-  const csv = [line([...fixed, ...metrics.map(([name]) => name)]), line([...fixed.map(() => ""), ...metrics.map(([, unit]) => unit)]), row(0, "gemm_fast"), row(1, "copy_slow"), ""].join("\n");
+  const row = (at: number, kernel: string) =>
+    line([
+      String(at),
+      "1",
+      "train",
+      "localhost",
+      kernel,
+      "1",
+      "7",
+      "(256, 1, 1)",
+      "(512, 1, 1)",
+      "0",
+      "8.0",
+      ...metrics.map((metric) => metric[at + 2] ?? ""),
+    ]);
+  const csv = [
+    line([...fixed, ...metrics.map(([name]) => name)]),
+    line([...fixed.map(() => ""), ...metrics.map(([, unit]) => unit)]),
+    row(0, "gemm_fast"),
+    row(1, "copy_slow"),
+    "",
+  ].join("\n");
   const server = await serve("serve", folderWith("report.raw.csv", csv));
   const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/kernels`);
   const card = page.getByRole("article").filter({ hasText: "copy_slow" });

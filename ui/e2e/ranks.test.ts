@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { open, shots, stage, stumbles } from "./support";
 import { rankTraces, STEPS } from "./torchtrace";
 
@@ -33,7 +33,9 @@ async function ends(clock: string): Promise<number[][]> {
 test("collectives end together on aligned clocks, and apart on recorded ones", async () => {
   for (const [first, second] of await ends("")) expect(second).toBe(first);
   for (const [first, second] of await ends("?clock=recorded")) expect((second ?? 0) - (first ?? 0)).toBe(AHEAD * 1000);
-  const report = await ask<{ clocks: { host: string; shift_ms: number; uncertainty_ms: number; collectives: number }[] }>("report");
+  const report = await ask<{
+    clocks: { host: string; shift_ms: number; uncertainty_ms: number; collectives: number }[];
+  }>("report");
   expect(report.clocks.map((clock) => clock.shift_ms)).toEqual([0, -AHEAD / 1000]);
   expect(report.clocks[1]?.collectives).toBeGreaterThanOrEqual(STEPS - 2);
   const { runs } = await ask<{ runs: Run[] }>("collectives");
@@ -41,7 +43,10 @@ test("collectives end together on aligned clocks, and apart on recorded ones", a
 });
 
 test("the heading of a host says how far its clock moved, and the choice is part of the link", async () => {
-  const { page, wrongs, close } = await open(served.browser, `${served.server.address}/#/s/0/timeline?view=30000000~40000000`);
+  const { page, wrongs, close } = await open(
+    served.browser,
+    `${served.server.address}/#/s/0/timeline?view=30000000~40000000`,
+  );
   await drawn(page);
   const tracks = page.getByRole("group", { name: "Tracks" });
   await tracks.getByText("reference clock").waitFor();
@@ -65,7 +70,12 @@ test("the heading of a host says how far its clock moved, and the choice is part
 });
 
 test("the critical path of the step in view is outlined, and its pieces tile the step", async () => {
-  const path = await ask<{ unknown: string | null; start_ns: number; end_ns: number; pieces: { kind: string; start_ns: number; end_ns: number }[] }>("critical?host=0&t_ns=35000000");
+  const path = await ask<{
+    unknown: string | null;
+    start_ns: number;
+    end_ns: number;
+    pieces: { kind: string; start_ns: number; end_ns: number }[];
+  }>("critical?host=0&t_ns=35000000");
   expect(path.unknown).toBeNull();
   let now = path.start_ns;
   for (const piece of path.pieces) {
@@ -74,7 +84,10 @@ test("the critical path of the step in view is outlined, and its pieces tile the
   }
   expect(Math.abs(now - path.end_ns)).toBeLessThan(1);
   expect(path.pieces.map((piece) => piece.kind)).toContain("collective");
-  const { page, wrongs, close } = await open(served.browser, `${served.server.address}/#/s/0/timeline?view=30000000~40000000`);
+  const { page, wrongs, close } = await open(
+    served.browser,
+    `${served.server.address}/#/s/0/timeline?view=30000000~40000000`,
+  );
   await drawn(page);
   await page.getByRole("button", { name: "Critical path" }).click();
   await page.getByText(/Critical path of step 3 on rank1: /).waitFor();
@@ -84,7 +97,10 @@ test("the critical path of the step in view is outlined, and its pieces tile the
   await page.reload();
   await page.getByText(/Critical path of step 3 on rank1: /).waitFor();
   await page.getByRole("link", { name: "Table" }).click();
-  await page.getByRole("heading", { level: 1, name: /Step \d+ .*takes|Critical path/ }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /^Step 3 .*takes/ }).waitFor();
+  await page.getByLabel("Step", { exact: true }).selectOption("2");
+  await page.getByRole("heading", { level: 1, name: /^Step 2 .*takes/ }).waitFor();
+  expect(page.url()).toContain("step=2");
   await page.getByText("ampere_sgemm_128x64").first().waitFor();
   await page.screenshot({ path: `${shots}critical-path.png` });
   expect(wrongs).toEqual([]);

@@ -4,14 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { launch, open, serve, shots, type Served } from "./support";
 
 /** What `nvidia-smi --query-gpu=… --format=csv -l 1` writes. */
 function samples(): string {
   const line = (second: number) =>
     `2026/04/25 16:06:${String(second).padStart(2, "0")}.000, 0, ${second % 20 < 10 ? 90 : 5} %, ${1000 + second * 10} MiB, 20146 MiB, 45, 60.00 W`;
-  const head = "timestamp, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB], temperature.gpu, power.draw [W]";
+  const head =
+    "timestamp, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB], temperature.gpu, power.draw [W]";
   return [head, ...Array.from({ length: 60 }, (_, second) => line(second))].join("\n");
 }
 
@@ -34,7 +35,8 @@ afterAll(async () => {
 const colours = (page: Page) =>
   page.evaluate(() => {
     const canvas = document.querySelector<HTMLCanvasElement>("canvas.minimap");
-    const pixels = canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
+    const pixels =
+      canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
     const row = Math.floor((canvas?.height ?? 0) * 0.8) * (canvas?.width ?? 0) * 4;
     const seen = new Set<string>();
     for (let at = row; at < row + (canvas?.width ?? 0) * 4; at += 4) seen.add(pixels.slice(at, at + 3).join());
@@ -47,7 +49,10 @@ test("the overview shows what was sampled and leads to it", async () => {
   await main.getByText("Utilisation", { exact: true }).first().waitFor();
   expect(await main.innerText()).not.toMatch(/stepscope devices|not recorded|No step time/);
   await page.screenshot({ path: `${shots}samples-overview.png` });
-  await main.getByRole("region", { name: "What this recording contains" }).getByRole("link", { name: "timeline" }).click();
+  await main
+    .getByRole("region", { name: "What this recording contains" })
+    .getByRole("link", { name: "timeline" })
+    .click();
   await page.waitForFunction(() => window.__stepscopeTimeline?.complete() === true);
   await main.getByText(/does not show what ran/).waitFor();
   await expect.poll(() => colours(page)).toBeGreaterThan(3);

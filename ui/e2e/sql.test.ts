@@ -13,7 +13,9 @@ test("a query is answered, drawn, kept in the address, and leads to the timeline
   expect(await table.locator("tbody tr").count()).toBe(20);
   expect(await page.getByRole("list", { name: "self_ms by name" }).locator("li").count()).toBe(20);
   if (shots) await page.screenshot({ path: `${shots}/sql-bars.png` });
-  await page.getByLabel("Query").fill("SELECT step, ms(dur) AS input_ms FROM breakdown WHERE category = 'input' AND bottleneck = 1 ORDER BY step");
+  await page
+    .getByLabel("Query")
+    .fill("SELECT step, ms(dur) AS input_ms FROM breakdown WHERE category = 'input' AND bottleneck = 1 ORDER BY step");
   await page.getByLabel("Query").press("Control+Enter");
   await page.locator(".u-wrap").first().waitFor();
   expect(page.url()).toContain("input_ms");
@@ -30,7 +32,10 @@ test("a query is answered, drawn, kept in the address, and leads to the timeline
 });
 
 test("a wrong query says why, and the page stays", async () => {
-  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#//sql?q=${encodeURIComponent("DROP TABLE event")}`);
+  const { page, wrongs, close } = await open(
+    on.browser,
+    `${on.server.address}/#//sql?q=${encodeURIComponent("DROP TABLE event")}`,
+  );
   await page.getByText(/only SELECT is allowed/i).waitFor();
   expect(await page.getByLabel("Query").inputValue()).toBe("DROP TABLE event");
   wrongs.length = 0; // The server's 400 is what the test is about.

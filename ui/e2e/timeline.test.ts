@@ -1,7 +1,7 @@
 /** The timeline under hands and hardware: fingers, trackpads, and graphics cards that come and go. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { fixtures, open, stage } from "./support";
 
 const on = stage("serve", `${fixtures}/tf-input-bound`);
@@ -28,7 +28,8 @@ async function shown(page: Page, before?: Shown): Promise<Shown> {
     const now = window.__stepscopeTimeline?.view();
     if (!view || view === before || !now) return false;
     const [from, to] = view.split("~").map(Number);
-    const near = (a: number | undefined, b: number) => Math.abs((a ?? Number.NaN) - b) <= 2 + (now.end - now.start) * 1e-6;
+    const near = (a: number | undefined, b: number) =>
+      Math.abs((a ?? Number.NaN) - b) <= 2 + (now.end - now.start) * 1e-6;
     return near(from, now.start) && near(to, now.end) ? view : false;
   }, before?.view ?? "");
   const view = String(await settled.jsonValue());
@@ -66,7 +67,8 @@ test.each([
   const before = await plotOf(page).screenshot();
   const frames = await lose(page, back);
   await page.waitForFunction(
-    ([frames, renderer]) => (window.__stepscopeTimeline?.frames.length ?? 0) > frames && window.__stepscopeTimeline?.renderer === renderer,
+    ([frames, renderer]) =>
+      (window.__stepscopeTimeline?.frames.length ?? 0) > frames && window.__stepscopeTimeline?.renderer === renderer,
     [frames, renderer] as const,
   );
   await drawn(page);
@@ -80,12 +82,18 @@ test.each([
 });
 
 test("two fingers zoom where they are and pan where they go", async () => {
-  const { page, wrongs, close } = await open(on.browser, address(), { viewport: { width: 390, height: 800 }, hasTouch: true });
+  const { page, wrongs, close } = await open(on.browser, address(), {
+    viewport: { width: 390, height: 800 },
+    hasTouch: true,
+  });
   await drawn(page);
   const { x, y, width } = await place(page);
   const touch = await page.context().newCDPSession(page);
   const fingers = (type: "touchStart" | "touchMove" | "touchEnd", ...at: number[]) =>
-    touch.send("Input.dispatchTouchEvent", { type, touchPoints: at.map((share, id) => ({ x: x + width * share, y: y + 60, id })) });
+    touch.send("Input.dispatchTouchEvent", {
+      type,
+      touchPoints: at.map((share, id) => ({ x: x + width * share, y: y + 60, id })),
+    });
   await fingers("touchStart", 0.4, 0.6);
   for (let part = 1; part <= 10; part += 1) await fingers("touchMove", 0.4 - part * 0.03, 0.6 + part * 0.03);
   await fingers("touchEnd");

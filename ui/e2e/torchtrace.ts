@@ -9,7 +9,16 @@ export const WORKERS = 60;
 
 type Row = Record<string, unknown>;
 
-const slice = (cat: string, name: string, pid: number, tid: number, ts: number, dur: number, args: Row = {}): Row => ({ ph: "X", cat, name, pid, tid, ts, dur, args });
+const slice = (cat: string, name: string, pid: number, tid: number, ts: number, dur: number, args: Row = {}): Row => ({
+  ph: "X",
+  cat,
+  name,
+  pid,
+  tid,
+  ts,
+  dur,
+  args,
+});
 
 function step(n: number): Row[] {
   const at = n * STEP_US;
@@ -35,16 +44,34 @@ function exchange(n: number): Row[] {
 /** Writes it into a new folder and returns that. Workers are busy in the first step only; with two ranks, the GPUs exchange data. */
 export function torchTrace(ranks: 1 | 2 = 1): string {
   const names = [
-    ...[[0, "python 0"], [1, "python"], [2, "python 2"]].map(([pid, name]) => ({ ph: "M", name: "process_name", pid, args: { name } })),
-    ...[[0, "GPU 0"], [1, "CPU"], [2, "GPU 2"]].map(([pid, labels]) => ({ ph: "M", name: "process_labels", pid, args: { labels } })),
+    ...[
+      [0, "python 0"],
+      [1, "python"],
+      [2, "python 2"],
+    ].map(([pid, name]) => ({ ph: "M", name: "process_name", pid, args: { name } })),
+    ...[
+      [0, "GPU 0"],
+      [1, "CPU"],
+      [2, "GPU 2"],
+    ].map(([pid, labels]) => ({ ph: "M", name: "process_labels", pid, args: { labels } })),
     ...[0, 2].map((pid) => ({ ph: "M", name: "thread_name", pid, tid: 7, args: { name: "stream 7" } })),
-    ...Array.from({ length: WORKERS }, (_, n) => ({ ph: "M", name: "thread_name", pid: 1, tid: 100 + n, args: { name: `worker-${n}` } })),
+    ...Array.from({ length: WORKERS }, (_, n) => ({
+      ph: "M",
+      name: "thread_name",
+      pid: 1,
+      tid: 100 + n,
+      args: { name: `worker-${n}` },
+    })),
   ];
   const workers = Array.from({ length: WORKERS }, (_, n) => slice("cpu_op", "aten::decode", 1, 100 + n, 100 + n, 200));
   const steps = Array.from({ length: STEPS }, (_, n) => [...step(n), ...(ranks === 2 ? exchange(n) : [])]);
   const events = [...names, ...steps.flat(), ...workers];
   const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-torch-"));
-  const file = { schemaVersion: 1, deviceProperties: [{ id: 0, name: "GPU", totalGlobalMem: 16e9 }], traceEvents: events };
+  const file = {
+    schemaVersion: 1,
+    deviceProperties: [{ id: 0, name: "GPU", totalGlobalMem: 16e9 }],
+    traceEvents: events,
+  };
   writeFileSync(join(folder, "trainer.pt.trace.json"), JSON.stringify(file));
   return folder;
 }
@@ -72,15 +99,24 @@ export function rankTraces(ahead: readonly [number, number]): string {
   const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-ranks-"));
   ahead.forEach((by, rank) => {
     const names = [
-      ...[[0, "python 0"], [1, "python"]].map(([pid, name]) => ({ ph: "M", name: "process_name", pid, args: { name } })),
-      ...[[0, "GPU 0"], [1, "CPU"]].map(([pid, labels]) => ({ ph: "M", name: "process_labels", pid, args: { labels } })),
+      ...[
+        [0, "python 0"],
+        [1, "python"],
+      ].map(([pid, name]) => ({ ph: "M", name: "process_name", pid, args: { name } })),
+      ...[
+        [0, "GPU 0"],
+        [1, "CPU"],
+      ].map(([pid, labels]) => ({ ph: "M", name: "process_labels", pid, args: { labels } })),
       { ph: "M", name: "thread_name", pid: 0, tid: 7, args: { name: "stream 7" } },
       { ph: "M", name: "thread_name", pid: 1, tid: 1, args: { name: "thread 1 (python)" } },
     ];
     const events = [...names, ...Array.from({ length: STEPS }, (_, n) => rankStep(n, rank, by)).flat()];
     const file = {
-      schemaVersion: 1, distributedInfo: { backend: "nccl", rank, world_size: 2 }, baseTimeNanoseconds: 1_790_000_000_000_000_000,
-      deviceProperties: [{ id: 0, name: "GPU", totalGlobalMem: 16e9 }], traceEvents: events,
+      schemaVersion: 1,
+      distributedInfo: { backend: "nccl", rank, world_size: 2 },
+      baseTimeNanoseconds: 1_790_000_000_000_000_000,
+      deviceProperties: [{ id: 0, name: "GPU", totalGlobalMem: 16e9 }],
+      traceEvents: events,
     };
     writeFileSync(join(folder, `rank${rank}.pt.trace.json`), JSON.stringify(file));
   });

@@ -9,7 +9,15 @@ const on = stage();
 
 /** PyTorch's own format: so many steps of one op each. */
 function trace(steps: number): string {
-  const slice = (name: string, cat: string, ts: number, dur: number) => ({ ph: "X", name, cat, pid: 7, tid: 7, ts, dur });
+  const slice = (name: string, cat: string, ts: number, dur: number) => ({
+    ph: "X",
+    name,
+    cat,
+    pid: 7,
+    tid: 7,
+    ts,
+    dur,
+  });
   const events = Array.from({ length: steps }, (_, step) => step * 10_000).flatMap((at, step) => [
     slice(`ProfilerStep#${step}`, "user_annotation", at, 10_000),
     slice("aten::mm", "cpu_op", at + 10, 9_900),
@@ -26,7 +34,11 @@ test("an answer from two steps says that it is not proven", async () => {
   await verdict.getByText("from 2 steps: not proven").waitFor();
   expect(await verdict.getByRole("heading", { level: 1 }).textContent()).not.toMatch(/too few/i);
   // What to do about it stands among the findings.
-  await page.getByRole("region", { name: "Other findings" }).getByText(/Too few steps/).first().waitFor();
+  await page
+    .getByRole("region", { name: "Other findings" })
+    .getByText(/Too few steps/)
+    .first()
+    .waitFor();
   const figures = page.getByRole("region", { name: "Step time" });
   expect(await figures.innerText()).not.toMatch(/p90|p99|percentile/);
   expect(await stumbles(page)).toEqual([]);
@@ -42,7 +54,9 @@ test("other findings come worst first", async () => {
   const { page, wrongs, close } = await open(on.browser, server.address);
   const cards = page.getByRole("region", { name: "Other findings" }).getByRole("article");
   await cards.nth(1).waitFor();
-  const severities = await cards.evaluateAll((all) => all.map((card) => ["critical", "warning", "info"].findIndex((one) => card.classList.contains(one))));
+  const severities = await cards.evaluateAll((all) =>
+    all.map((card) => ["critical", "warning", "info"].findIndex((one) => card.classList.contains(one))),
+  );
   expect(severities).toEqual([...severities].sort());
   expect(new Set(severities).size).toBeGreaterThan(1);
   expect(wrongs).toEqual([]);

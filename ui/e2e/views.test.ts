@@ -1,12 +1,21 @@
 /** Views come from the server: one that the page has never heard of is listed, drawn and restored like any other. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
+import type {} from "../src/timeline/draw/hook";
 import { fixtures, open, shots, stage, stumbles } from "./support";
 
 const on = stage("serve", `${fixtures}/tf-input-bound`);
 
-const VIEW = { name: "slowest", title: "Slowest steps", group: "Time", question: "Which steps took longest?", about: "Show the slowest steps", record: ["Mark each step"], events: "name", ways: ["name", "host"] };
+const VIEW = {
+  name: "slowest",
+  title: "Slowest steps",
+  group: "Time",
+  question: "Which steps took longest?",
+  about: "Show the slowest steps",
+  record: ["Mark each step"],
+  events: "name",
+  ways: ["name", "host"],
+};
 
 /** The answers of a server that has one view more. */
 async function withAnotherView(page: Page, rows = 3): Promise<void> {
@@ -19,10 +28,29 @@ async function withAnotherView(page: Page, rows = 3): Promise<void> {
     const values = (all: (string | number)[]) => all.slice(0, rows);
     return route.fulfill({
       json: {
-        view: "slowest", headline: rows > 0 ? "the slowest step takes 90 ms" : "no steps were recorded", notes: [], rows, members: {}, ways: VIEW.ways,
+        view: "slowest",
+        headline: rows > 0 ? "the slowest step takes 90 ms" : "no steps were recorded",
+        notes: [],
+        rows,
+        members: {},
+        ways: VIEW.ways,
         columns: [
-          { key: byHost ? "host" : "name", title: byHost ? "host" : "step", format: "name", hidden: false, optional: false, values: values(["train 3", "train 1", "train 2"]) },
-          { key: "duration_ms", title: "duration", format: "ms", hidden: false, optional: false, values: values([90, 80, 70]) },
+          {
+            key: byHost ? "host" : "name",
+            title: byHost ? "host" : "step",
+            format: "name",
+            hidden: false,
+            optional: false,
+            values: values(["train 3", "train 1", "train 2"]),
+          },
+          {
+            key: "duration_ms",
+            title: "duration",
+            format: "ms",
+            hidden: false,
+            optional: false,
+            values: values([90, 80, 70]),
+          },
         ],
       },
     });
@@ -40,7 +68,10 @@ async function openWith(address: string, rows = 3, options = {}) {
 test("a view without a component is drawn from its description", async () => {
   const { page, close } = await openWith("/");
   await page.getByRole("heading", { level: 1 }).waitFor();
-  const link = page.getByRole("navigation", { name: "Pages" }).getByRole("list", { name: "Time" }).getByRole("link", { name: VIEW.title });
+  const link = page
+    .getByRole("navigation", { name: "Pages" })
+    .getByRole("list", { name: "Time" })
+    .getByRole("link", { name: VIEW.title });
   expect(await link.getAttribute("title")).toBe(VIEW.question);
   await link.click();
   await page.getByRole("heading", { level: 1, name: /slowest step takes/ }).waitFor();
@@ -63,10 +94,28 @@ test("a view without rows says how to record them", async () => {
   await close();
 });
 
-test("a page that does not exist is the overview", async () => {
+test("pages without content are grey in the navigation", async () => {
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/overview`);
+  const pages = page.getByRole("navigation", { name: "Pages" });
+  await pages.locator("a.empty", { hasText: "Kernels" }).waitFor();
+  expect(await pages.getByRole("link", { name: "Kernels" }).getAttribute("title")).toContain("Nothing was recorded.");
+  expect((await pages.getByRole("link", { name: "Ops", exact: true }).getAttribute("class")) ?? "").not.toContain(
+    "empty",
+  );
+  expect(await stumbles(page)).toEqual([]);
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("a page that does not exist is the overview, and says so", async () => {
   const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/nonsense`);
   await page.getByRole("heading", { level: 1, name: /^Input-bound/ }).waitFor();
-  expect(await page.getByRole("navigation", { name: "Pages" }).locator("[aria-current=page]").textContent()).toBe("Overview");
+  expect(await page.getByRole("navigation", { name: "Pages" }).locator("[aria-current=page]").textContent()).toBe(
+    "Overview",
+  );
+  await page.getByText("There is no page “nonsense”").waitFor();
+  await page.goto(`${on.server.address}/#/s/0/overview`);
+  await expect.poll(() => page.getByText("There is no page").count()).toBe(0);
   expect(wrongs).toEqual([]);
   await close();
 });
@@ -101,8 +150,35 @@ test("filter and sort order survive the way to the timeline and back, and so doe
   await expect.poll(rows).toEqual(before);
   expect(await table.locator("[aria-sort=descending]").count()).toBe(1);
   // The plain link to the same page starts afresh.
-  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Ops" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Ops", exact: true }).click();
   await expect.poll(() => page.getByPlaceholder("Filter…").inputValue()).toBe("");
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("a bar beside a share is full at 100 %", async () => {
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/ops`);
+  const table = page.getByRole("grid", { name: "Ops" });
+  await table.locator(".share i").first().waitFor();
+  const bars = await table
+    .locator("td:has(.share)")
+    .evaluateAll((cells) =>
+      cells.map((cell) => [
+        Number.parseFloat(cell.textContent ?? ""),
+        Number.parseFloat(cell.querySelector("i")?.style.width ?? ""),
+      ]),
+    );
+  expect(bars.length).toBeGreaterThan(5);
+  for (const [share = NaN, width = NaN] of bars.filter(([share]) => !Number.isNaN(share)))
+    expect(Math.abs(share - width)).toBeLessThan(0.06);
+  expect(wrongs).toEqual([]);
+  await close();
+});
+
+test("without a chosen row, the first one is found on the timeline", async () => {
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#/s/0/ops`);
+  await page.getByRole("button", { name: "Find on the timeline" }).click();
+  await page.getByRole("article", { name: "Selected event" }).waitFor();
   expect(wrongs).toEqual([]);
   await close();
 });

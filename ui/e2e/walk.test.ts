@@ -7,8 +7,9 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type {} from "../src/timeline/hook";
-import type { Sessions, ViewInfo } from "../src/lib/types";
+import type {} from "../src/timeline/draw/hook";
+import type { Sessions } from "../src/server/types";
+import type { ViewInfo } from "../src/server/views";
 import { fixtures, launch, open, serve, type Served } from "./support";
 
 /** Recordings of a sample. */
@@ -77,7 +78,10 @@ async function visit(page: Page, id: number, name: string): Promise<string | nul
       [`/s/${id}/${name}`, name === "timeline"] as const,
       { timeout: PATIENCE_MS, polling: 20 },
     )
-    .then((found) => found.jsonValue(), () => "shows nothing, or never ends loading");
+    .then(
+      (found) => found.jsonValue(),
+      () => "shows nothing, or never ends loading",
+    );
   return settled === "well" ? null : String(settled);
 }
 
@@ -100,7 +104,9 @@ test("every page of every recording shows something, and no error", async () => 
       faults.push(...wrongs.splice(0).map((wrong) => `${name} of ${session.path}: ${wrong}`));
     }
   }
-  console.log(`walked through ${names.length} pages of ${walked} recordings in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  console.log(
+    `walked through ${names.length} pages of ${walked} recordings in ${((performance.now() - began) / 1000).toFixed(1)} s`,
+  );
   expect(faults).toEqual([]);
   expect(walked).toBeGreaterThan(5);
   await close();
@@ -108,7 +114,9 @@ test("every page of every recording shows something, and no error", async () => 
 
 test("the walk notices a page that fails", async () => {
   const { page, close } = await open(browser, server.address);
-  await page.route("**/api/s/*/view/ops*", (route) => route.fulfill({ status: 500, json: { error: { what: "this view failed", found: "", todo: "", hints: [] } } }));
+  await page.route("**/api/s/*/view/ops*", (route) =>
+    route.fulfill({ status: 500, json: { error: { what: "this view failed", found: "", todo: "", hints: [] } } }),
+  );
   const { sessions } = await ask<Sessions>("sessions");
   const [first] = sample(sessions, 1);
   expect(first && (await readable(first.id))).toBe(true);

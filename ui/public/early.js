@@ -1,6 +1,6 @@
 /**
  * Runs before anything is drawn: sets the chosen or system colour scheme, and requests what every page needs while the
- * page's own script is still loading. `src/lib/api.ts` uses each answer once.
+ * page's own script is still loading. `src/server/ask.ts` uses each answer once.
  */
 (() => {
   let theme = null;
@@ -9,7 +9,8 @@
   } catch {
     // Storage may be disabled.
   }
-  if (theme !== "light" && theme !== "dark") theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  if (theme !== "light" && theme !== "dark")
+    theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   document.documentElement.dataset.theme = theme;
   const token = new URLSearchParams(location.search).get("token");
   const headers = token === null ? {} : { "x-stepscope-token": token };

@@ -2,7 +2,7 @@
 import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
-import { app } from "./lib/app.svelte";
+import { app } from "./state/app.svelte";
 import { load } from "./pages/own";
 
 app.start();

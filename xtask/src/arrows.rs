@@ -1,24 +1,34 @@
-//! The direction of the data: read → trace → analyse → diagnose → render. A crate knows the ones before it and
+//! The direction of the data: read → trace → analyse → diagnose → results → render. A crate knows the ones before it and
 //! nothing about those after it; this check fails if a dependency points the other way.
-
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::Outcome;
+use crate::run::{Outcome, metadata};
 
 /// The workspace crates that each crate may depend on. An unlisted crate may depend on none.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-text", &[]),
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
-    ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph"]),
+    ("stepscope-wire", &[]),
+    ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph", "stepscope-wire"]),
+    ("stepscope-hlo", &["stepscope-wire"]),
     ("stepscope-remote", &[]),
     ("stepscope-export", &["stepscope-text", "stepscope-trace", "stepscope-read"]),
     ("stepscope-tfprof", &["stepscope-tfgraph"]),
-    ("stepscope-analyze", &["stepscope-trace"]),
+    ("stepscope-analyze", &["stepscope-trace", "stepscope-hlo"]),
     ("stepscope-diagnose", &["stepscope-text", "stepscope-trace", "stepscope-analyze"]),
-    ("stepscope-render", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    ("stepscope-results", &["stepscope-text", "stepscope-trace", "stepscope-analyze", "stepscope-diagnose"]),
+    (
+        "stepscope-render",
+        &[
+            "stepscope-text",
+            "stepscope-trace",
+            "stepscope-analyze",
+            "stepscope-diagnose",
+            "stepscope-results",
+        ],
+    ),
     (
         "stepscope-fleet",
         &[
@@ -27,17 +37,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-read",
             "stepscope-analyze",
             "stepscope-diagnose",
-            "stepscope-render",
+            "stepscope-results",
         ],
     ),
     (
         "stepscope-session",
         &[
+            "stepscope-text",
             "stepscope-trace",
             "stepscope-read",
             "stepscope-analyze",
             "stepscope-diagnose",
-            "stepscope-render",
+            "stepscope-results",
             "stepscope-tfgraph",
             "stepscope-tfprof",
         ],
@@ -50,14 +61,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-export",
             "stepscope-analyze",
             "stepscope-diagnose",
-            "stepscope-render",
+            "stepscope-results",
             "stepscope-session",
             "stepscope-tfprof",
         ],
     ),
     (
         "stepscope-timeline",
-        &["stepscope-trace", "stepscope-analyze", "stepscope-render", "stepscope-session"],
+        &["stepscope-trace", "stepscope-analyze", "stepscope-results", "stepscope-session"],
     ),
     (
         "stepscope-serve",
@@ -68,18 +79,26 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-render",
+            "stepscope-results",
             "stepscope-fleet",
             "stepscope-session",
             "stepscope-query",
             "stepscope-tfprof",
         ],
     ),
-    ("stepscope-frame", &["stepscope-trace", "stepscope-export", "stepscope-render", "stepscope-session"]),
+    ("stepscope-frame", &["stepscope-trace", "stepscope-export", "stepscope-results", "stepscope-session"]),
     (
         "stepscope-agents",
-        &["stepscope-read", "stepscope-diagnose", "stepscope-render", "stepscope-session", "stepscope-query"],
+        &[
+            "stepscope-read",
+            "stepscope-diagnose",
+            "stepscope-render",
+            "stepscope-results",
+            "stepscope-session",
+            "stepscope-query",
+        ],
     ),
-    ("stepscope-capture", &["stepscope-trace", "stepscope-read"]),
+    ("stepscope-capture", &["stepscope-trace", "stepscope-read", "stepscope-results"]),
     (
         "stepscope",
         &[
@@ -91,6 +110,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-fleet",
             "stepscope-remote",
             "stepscope-render",
+            "stepscope-results",
             "stepscope-session",
             "stepscope-query",
             "stepscope-serve",
@@ -108,6 +128,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-analyze",
             "stepscope-diagnose",
             "stepscope-render",
+            "stepscope-results",
             "stepscope-session",
             "stepscope-fleet",
             "stepscope-query",
@@ -123,14 +144,7 @@ const FUZZ: &str = "stepscope-fuzz";
 
 /// Examines the manifests of the workspace.
 pub(crate) fn check() -> Outcome {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .output()
-        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("cargo metadata does not answer in JSON: {error}"))?;
-    let wrong = wrong_arrows(&metadata);
+    let wrong = wrong_arrows(&metadata()?);
     if wrong.is_empty() {
         println!("==> arrows\n    arrows: all dependencies point the right way");
         return Ok(());
@@ -161,7 +175,18 @@ fn wrong_arrows(metadata: &Value) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn metadata(from: &str, to: &str, kind: Option<&str>) -> Value {
+    /// The last stage. Only what shows something to people may use it; all others take results as they are.
+    const LAST: &str = "stepscope-render";
+    const FRONT_ENDS: [&str; 4] = ["stepscope", "stepscope-agents", "stepscope-python", "stepscope-serve"];
+
+    #[test]
+    fn only_front_ends_may_show_something() {
+        for (from, allowed) in ALLOWED {
+            assert!(!allowed.contains(&LAST) || FRONT_ENDS.contains(from), "{from} → {LAST}");
+        }
+    }
+
+    fn workspace(from: &str, to: &str, kind: Option<&str>) -> Value {
         let package =
             |name: &str, dependencies: Value| serde_json::json!({"name": name, "dependencies": dependencies});
         serde_json::json!({"packages": [
@@ -172,7 +197,7 @@ mod tests {
 
     #[test]
     fn arrows_against_the_data_are_found() {
-        let wrong = |from, to, kind| wrong_arrows(&metadata(from, to, kind)).len();
+        let wrong = |from, to, kind| wrong_arrows(&workspace(from, to, kind)).len();
         assert_eq!(wrong("stepscope-read", "stepscope-trace", None), 0);
         assert_eq!(wrong("stepscope-trace", "stepscope-read", None), 1);
         assert_eq!(wrong("stepscope-analyze", "stepscope-read", None), 1);

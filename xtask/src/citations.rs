@@ -1,4 +1,4 @@
-//! Every document that the code or another document cites is in the repository.
+//! Every document that the code or another document cites is in the repository, and every page of docs/ is in its index.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,33 @@ pub(crate) fn check() -> Outcome {
         let missing = names.filter(|name| !by_name(name) && !is_there(Path::new("."), file, name));
         wrong.extend(missing.map(|name| format!("{} cites {name}", file.display())));
     }
+    wrong.extend(index_faults()?);
     if wrong.is_empty() {
         println!("==> citations\n    citations: every document that is cited is here");
         return Ok(());
     }
-    Err(format!("documents that are cited and not in the repository: {}", wrong.join(", ")))
+    Err(format!("documents are missing: {}", wrong.join(", ")))
+}
+
+/// How the index, the site's navigation and the folder differ.
+fn index_faults() -> Result<Vec<String>, String> {
+    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"));
+    let index = pages(&read("docs/index.md")?, r"\]\(([a-z-]+\.md)\)")?;
+    let site = pages(&read("mkdocs.yml")?, r"- ([a-z-]+\.md)\b")?;
+    let entries = fs::read_dir("docs").map_err(|error| format!("cannot read docs: {error}"))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let missing = names.filter(|name| name.ends_with(".md") && name != "index.md" && !index.contains(name));
+    let mut faults: Vec<String> = missing.map(|name| format!("docs/index.md does not list {name}")).collect();
+    if site.get(1..) != Some(&index[..]) {
+        faults.push("mkdocs.yml and docs/index.md list different pages".to_owned());
+    }
+    Ok(faults)
+}
+
+/// The pages that a text names, in its order.
+fn pages(text: &str, pattern: &str) -> Result<Vec<String>, String> {
+    let pattern = Regex::new(pattern).map_err(|error| error.to_string())?;
+    Ok(pattern.captures_iter(text).map(|found| found[1].to_owned()).collect())
 }
 
 fn is_comment(line: &str) -> bool {

@@ -1,22 +1,16 @@
-//! Pages that are made of the source, and the format of the files that they come from.
+//! Pages that are made of the source.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::run::{Outcome, cargo, run, the_cargo};
-
-/// Folders whose files or folders a macro declares as modules, one idea each, with their packages.
-const LISTED: [(&str, &str); 3] = [
-    ("crates/diagnose/src/rules", "stepscope-diagnose"),
-    ("crates/session/src/views", "stepscope-session"),
-    ("crates/read/src", "stepscope-read"),
-];
+use crate::run::{Outcome, cargo, run, target, the_cargo};
 
 /// Tests that would call a page stale, and write it when they are told to.
 const WRITERS: [(&str, &[&str]); 4] = [
     ("docs/findings.md", &["-p", "stepscope-render", "--test", "findings_doc"]),
     ("docs/sql.md", &["-p", "stepscope-query", "--test", "sql_doc"]),
     ("docs/cli.md", &["-p", "stepscope", "--lib", "reference"]),
-    ("docs/json.md and docs/schema", &["-p", "stepscope", "--test", "schemas", "every_schema"]),
+    ("docs/json.md and docs/schema", &["-p", "stepscope", "--test", "schemas", "every_schema_that"]),
 ];
 
 /// Writes the pages.
@@ -25,21 +19,21 @@ pub(crate) fn write() -> Outcome {
         let mut test = the_cargo();
         run(page, test.args(["test", "--quiet"]).args(args).env("STEPSCOPE_WRITE_DOCS", "1"))?;
     }
-    Ok(())
+    crate::types::write()
 }
 
-/// Checks the format of rules, views and readers: `cargo fmt` does not see modules that a macro declares.
-pub(crate) fn format_listed() -> Outcome {
-    for (folder, package) in LISTED {
-        let files = std::fs::read_dir(folder).map_err(|error| format!("cannot read {folder}: {error}"))?;
-        let module = |path: PathBuf| if path.is_dir() { path.join("mod.rs") } else { path };
-        let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(module(entry.ok()?.path()))).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs") && file.exists());
-        files.sort();
-        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        let mut args = vec!["fmt", "--check", "--package", package, "--"];
-        args.extend(files.iter().map(String::as_str));
-        cargo(&format!("format of {folder}"), &args)?;
-    }
-    Ok(())
+/// Records the examples that pages show: all, or those with these names. Uses the Python of `STEPSCOPE_TEST_PYTHON`, and the
+/// program that `STEPSCOPE` names instead of a new build.
+pub(crate) fn examples(names: &[&str]) -> Outcome {
+    let program = match std::env::var_os("STEPSCOPE") {
+        Some(program) => PathBuf::from(program),
+        None => {
+            cargo("program", &["build", "--quiet", "--release", "--package", "stepscope"])?;
+            target().join("release/stepscope")
+        }
+    };
+    let python = std::env::var_os("STEPSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let mut record = Command::new(python);
+    record.args(["-B", "tools/doc_examples.py", "--bin"]).arg(program).args(names);
+    run("examples", &mut record)
 }

@@ -7,6 +7,7 @@ mod beside;
 mod browser;
 mod citations;
 mod docs;
+mod format;
 mod live;
 mod package;
 mod page;
@@ -18,6 +19,7 @@ mod skips;
 mod times;
 mod truth;
 mod types;
+mod unused;
 mod wheel;
 
 use std::path::Path;
@@ -32,17 +34,20 @@ const USAGE: &str = "\
 cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, packages, truth, live captures, page,
                                fuzzing. Leaves out what this machine cannot run and says how to run it; with --all,
                                which CI uses, that is an error
+cargo xtask format             lay out all Rust files, also those that `cargo fmt` does not see
 cargo xtask page               the page alone: types, unit tests, a browser
-cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction?
+cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction, and on
+                               nothing that they do not use?
 cargo xtask package            pack all crates for crates.io, with the page, and compile them from their packages
 cargo xtask types              write the page's types from docs/schema/
 cargo xtask docs --write       write what is generated: docs/findings.md, docs/cli.md, the list of schemas, missing schemas
+cargo xtask docs --examples    record the examples in README.md and docs/ again, with the frameworks of STEPSCOPE_TEST_PYTHON
 cargo xtask truth [--write]    hold the reports against all recordings with a known truth; precision per finding
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
 cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network); the wheel's check has Dask
 cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
-                               --check: build, install and test with every Python at hand)
+                               --check: build, install and test with every Python at hand; --test: test what was built)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
@@ -55,18 +60,22 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let outcome = match args[..] {
+        ["check", ..] if SPARING.iter().any(|(name, _)| std::env::var_os(name).is_none()) => sparingly(&args),
         ["check"] => check(false),
         ["check", "--all"] => check(true),
+        ["format"] => format::write(),
         ["page"] => page::check(&mut Skips::new(true)),
-        ["arrows"] => arrows::check().and_then(|()| rooms::check()),
+        ["arrows"] => arrows::check().and_then(|()| rooms::check()).and_then(|()| unused::check()),
         ["package"] => package::whole(),
         ["types"] => types::write(),
         ["docs", "--write"] => docs::write(),
+        ["docs", "--examples", ref names @ ..] => docs::examples(names),
         ["truth", ref rest @ ..] => truth::truth(rest),
         ["live"] => live::check().and_then(|()| wheel::check(&mut Skips::new(true))),
         ["live", "--engines"] => wheel::engines(&mut Skips::new(false)),
         ["wheel"] => wheel::build(false),
         ["wheel", "--dev"] => wheel::build(true),
+        ["wheel", "--test"] => wheel::test(),
         ["wheel", "--check"] => wheel::check(&mut Skips::new(true)),
         ["fuzz"] => fuzz("10"),
         ["fuzz", "--seconds", seconds] => fuzz(seconds),
@@ -79,6 +88,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What a check builds is built once and never debugged: incremental state would take more space than all the rest (4.1 GB
+/// beside 3.1 GB), and debug information triples the size of a test program. A panic still says its line. Settings of the
+/// user's own win.
+const SPARING: [(&str, &str); 2] = [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "none")];
+
+/// Runs this program again with those settings.
+fn sparingly(args: &[&str]) -> Outcome {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let missing = SPARING.into_iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let status = Command::new(program).args(args).envs(missing).status();
+    let status = status.map_err(|error| format!("cannot start again: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the check failed".to_owned()) }
 }
 
 /// Everything. `all`: nothing may be left out.
@@ -113,10 +136,10 @@ fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
 
 /// What reads the sources and compiles nothing.
 fn sources() -> Outcome {
-    cargo("format", &["fmt", "--all", "--check"])?;
-    docs::format_listed()?;
+    format::check()?;
     arrows::check()?;
     rooms::check()?;
+    unused::check()?;
     portable::check()?;
     citations::check()?;
     types::check()

@@ -1,4 +1,4 @@
-//! The web page's own checks: types, unit tests, and a new user's walk through it in a real browser.
+//! The web page's own checks: layout of code, lint, types, unit tests, and a new user's walk through it in a real browser.
 
 use std::fs;
 use std::path::Path;
@@ -21,6 +21,8 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
             return skips.skip("page", &why, "connect to the network, then run `cargo xtask page`");
         }
     }
+    npm("page: format", &["run", "format:check"])?;
+    npm("page: lint", &["run", "lint"])?;
     npm("page: check", &["run", "check"])?;
     npm("page: tests", &["test"])?;
     match browser::chromium() {
@@ -39,11 +41,13 @@ fn has_npm() -> bool {
     asked.is_ok_and(|status| status.success())
 }
 
-/// Is what the lock file names there already? npm writes down what it installed when it is done.
+/// Is what the lock file names there already? npm writes down what it installed when it is done; a build installs only
+/// what it needs, so the test runner must be there, too.
 fn is_installed(ui: &Path) -> bool {
     let changed = |path: &str| fs::metadata(ui.join(path)).and_then(|file| file.modified());
     let (lock, installed) = (changed("package-lock.json"), changed("node_modules/.package-lock.json"));
-    matches!((lock, installed), (Ok(lock), Ok(installed)) if installed >= lock)
+    ui.join("node_modules/vitest").exists()
+        && matches!((lock, installed), (Ok(lock), Ok(installed)) if installed >= lock)
 }
 
 /// The tests in a browser, against the binary that the other tests use.

@@ -2,10 +2,9 @@
 //! rustup has a Windows target, they are compiled for it as well.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Outcome, run, the_cargo};
+use crate::run::{Outcome, run, rust_files, the_cargo};
 use crate::skips::Skips;
 
 /// These need Unix: one records by its means, the other is for tests.
@@ -26,7 +25,7 @@ pub(crate) fn check() -> Outcome {
     let crates = fs::read_dir("crates").map_err(|error| error.to_string())?.flatten();
     let everywhere = crates.filter(|entry| !UNIX_CRATES.iter().any(|name| entry.file_name() == *name));
     for folder in everywhere.map(|entry| entry.path().join("src")) {
-        for file in sources(&folder) {
+        for file in rust_files(&folder)? {
             let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             wrong.extend(found(&text).map(|what| format!("{} uses {what}", file.display())));
         }
@@ -47,19 +46,6 @@ fn found(text: &str) -> impl Iterator<Item = &'static str> {
 
 fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
-}
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Compiles the program for Windows, where rustup has the target.

@@ -9,6 +9,9 @@ use crate::run::Outcome;
 /// Runs one command of several: in the open ([`crate::run::run`]), or beside other work ([`crate::beside`]).
 pub(crate) type Runner<'a> = &'a dyn Fn(&str, &mut Command) -> Outcome;
 
+/// The usual Python.
+pub(crate) const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
+
 /// A Python with some packages.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
@@ -27,7 +30,7 @@ impl Environment {
     pub(crate) fn new(name: &str, folder: &str, packages: &'static [&'static str]) -> Self {
         Environment {
             name: name.to_owned(),
-            python: PathBuf::from("python3"),
+            python: PathBuf::from(PYTHON),
             folder: folder.to_owned(),
             packages,
         }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::run::Outcome;
+use crate::run::{Outcome, rust_files};
 
 const SOURCES: &str = "crates/analyze/src";
 
@@ -18,23 +18,21 @@ const ORDER: &[&[&str]] = &[
     &["steps"],
     &["breakdown"],
     &["context"],
-    &["coverage", "window"],
+    &["analysis", "coverage", "window"],
     &["work"],
     &["time"],
     &["input", "memory", "devices", "recording"],
-    &["fleet"],
+    &["session"],
 ];
 
 /// Examines the sources.
 pub(crate) fn check() -> Outcome {
-    let mut files = Vec::new();
-    collect(Path::new(SOURCES), &mut files).map_err(|error| format!("cannot read {SOURCES}: {error}"))?;
     let mut wrong = Vec::new();
-    for file in files {
+    for file in rust_files(Path::new(SOURCES))?.iter().filter(|file| !file.ends_with("tests.rs")) {
         let text =
-            fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+            fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         wrong.extend(
-            wrong_uses(&room_of(&file), &text).into_iter().map(|to| format!("{} → {to}", file.display())),
+            wrong_uses(&room_of(file), &text).into_iter().map(|to| format!("{} → {to}", file.display())),
         );
     }
     if wrong.is_empty() {
@@ -42,19 +40,6 @@ pub(crate) fn check() -> Outcome {
         return Ok(());
     }
     Err(format!("modules of the analyses point the wrong way: {}; see {SOURCES}/lib.rs", wrong.join(", ")))
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(())
 }
 
 /// `crates/analyze/src/steps/outer.rs` is in `steps`.

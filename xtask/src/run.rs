@@ -1,9 +1,12 @@
 //! Runs other programs, and reports what failed.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+
+use serde_json::Value;
 
 /// Success, or what went wrong.
 pub(crate) type Outcome = Result<(), String>;
@@ -33,6 +36,33 @@ pub(crate) fn tests() -> Command {
 pub(crate) fn built_with_tests(program: &str) -> Result<PathBuf, String> {
     run("programs", the_cargo().args(["build", "--quiet", "--bins", "--tests"]).args(FEATURES))?;
     std::path::absolute(target().join("debug").join(program)).map_err(|error| error.to_string())
+}
+
+/// The crates of the workspace, as cargo describes them.
+pub(crate) fn metadata() -> Result<Value, String> {
+    let output = the_cargo().args(["metadata", "--no-deps", "--format-version", "1"]).output();
+    let output = output.map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata does not answer in JSON: {error}"))
+}
+
+/// All Rust files below a folder, sorted.
+pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Where cargo puts what it builds.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::run::Outcome;
 
-const FILE: &str = "ui/src/lib/schema.ts";
+const FILE: &str = "ui/src/server/schema.ts";
 /// The schemas whose documents the page reads.
 const READ: &[&str] =
     &["report", "info", "compare", "devices", "memory", "fleet", "fleet-page", "fleet-steps"];

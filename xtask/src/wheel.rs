@@ -3,9 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::python::{Environment, install};
+use crate::python::{Environment, PYTHON, install};
 use crate::run::{Outcome, run};
 use crate::skips::Skips;
 
@@ -83,9 +83,7 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
     };
     let wheel = wheel(&builder, true)?;
     for (place, environment) in testers().iter().enumerate() {
-        let python = with_wheel(environment, &wheel)?;
-        let tests = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
-        run(&format!("wheel: tests with {}", environment.name), Command::new(&python).args(tests))?;
+        let python = tested(environment, &wheel)?;
         if place == 0 {
             types(&python)?;
             // The one engine that starts within seconds; `live --engines` has them all.
@@ -95,6 +93,30 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Tests the wheel that was built last, as it is published: with every Python, and none of the libraries that only tests need,
+/// which not every system has.
+pub(crate) fn test() -> Outcome {
+    let wheel = last_built()?;
+    for python in pythons() {
+        tested(&tester(python, &[]), &wheel)?;
+    }
+    Ok(())
+}
+
+/// The Python of an environment in which the wheel passed its tests.
+fn tested(environment: &Environment, wheel: &Path) -> Result<PathBuf, String> {
+    let python = with_wheel(environment, wheel)?;
+    // Tests skip what needs the native module where it is missing; here it must not be.
+    let demo = ["-B", "-m", "stepscope", "demo", "--json"];
+    run(
+        &format!("wheel: program with {}", environment.name),
+        Command::new(&python).args(demo).stdout(Stdio::null()),
+    )?;
+    let tests = ["-B", "-m", "unittest", "discover", "--start-directory", "python/tests"];
+    run(&format!("wheel: tests with {}", environment.name), Command::new(&python).args(tests))?;
+    Ok(python)
 }
 
 /// As part of all checks: where it was built before, or where everything has to run.
@@ -142,7 +164,7 @@ fn types(python: &Path) -> Outcome {
 /// The Pythons at hand, newest first: on the path, or among those of pyenv.
 fn pythons() -> Vec<PathBuf> {
     let found: Vec<PathBuf> = PYTHONS.iter().filter_map(|name| found(name)).collect();
-    if found.is_empty() { vec![PathBuf::from("python3")] } else { found }
+    if found.is_empty() { vec![PathBuf::from(PYTHON)] } else { found }
 }
 
 fn found(name: &str) -> Option<PathBuf> {
@@ -167,13 +189,22 @@ fn with_wheel(environment: &Environment, wheel: &Path) -> Result<PathBuf, String
 
 /// Builds, and returns the wheel.
 fn wheel(builder: &Path, dev: bool) -> Result<PathBuf, String> {
-    let out = std::path::absolute(WHEELS).map_err(|error| error.to_string())?;
+    let out = folder()?;
     // What an earlier build left would be found as well; it may not be there.
     let _ = fs::remove_dir_all(&out);
     let profile = if dev { "dev" } else { "dist" };
     let mut build = Command::new(builder);
     build.args(["-m", "maturin", "build", "--locked", "--profile", profile, "--out"]).arg(&out);
     run("wheel: build", &mut build)?;
+    last_built()
+}
+
+fn folder() -> Result<PathBuf, String> {
+    std::path::absolute(WHEELS).map_err(|error| error.to_string())
+}
+
+fn last_built() -> Result<PathBuf, String> {
+    let out = folder()?;
     let entries = fs::read_dir(&out).map_err(|error| error.to_string())?;
     let mut wheels = entries.flatten().map(|entry| entry.path());
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");

@@ -4,9 +4,11 @@
 use std::ops::Range;
 
 use serde_json::{Map, Value, json};
+use stepscope_render::Style;
 use stepscope_render::format::{middle_cut, name_cut, thousands};
-use stepscope_render::table::{Picked, write_text};
-use stepscope_render::{Cell, Column, Format, Style, Table};
+use stepscope_render::table::write_text;
+use stepscope_results::table::Picked;
+use stepscope_results::{Cell, Column, Format, Table};
 
 use crate::clean;
 use crate::failed::Failed;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use stepscope_render::format::printable;
 
-/// One line without control characters, marks that turn text around, and characters that nobody sees.
+/// One line without control characters, marks that turn text around, and invisible characters.
 pub(crate) fn line(text: &str) -> String {
     printable(text).chars().filter(|c| !is_invisible(*c)).collect()
 }

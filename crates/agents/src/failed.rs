@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use stepscope_read::Progress;
-use stepscope_render::table::SelectError;
+use stepscope_results::table::SelectError;
 use stepscope_session::{Cause, Problem};
 
 /// Why a tool has no answer.
@@ -12,7 +12,7 @@ use stepscope_session::{Cause, Problem};
 pub(crate) enum Failed {
     /// The assistant or the user can do something about it.
     Problem(Problem),
-    /// Nobody waits for the answer any more.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -34,7 +34,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Tells a tool that nobody waits for its answer any more. Readers and queries that are given its progress end by
+/// Tells a tool that its request was cancelled. Readers and queries that are given its progress end by
 /// themselves; other long work asks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<Progress>);

@@ -1,5 +1,5 @@
 //! The folders that a server may read, and paths below them. A path that leads out of them, by `..` or by a link, is refused
-//! in the same words as one that does not exist: nobody learns what lies elsewhere.
+//! in the same words as one that does not exist, so nothing is revealed about other folders.
 
 use std::path::{Path, PathBuf};
 

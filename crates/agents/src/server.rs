@@ -121,7 +121,7 @@ mod tests {
         Request { id: 1.into(), method: "tools/call".to_owned(), params }
     }
 
-    /// A folder with a trace of so many events.
+    /// A folder with a trace of this many events.
     fn recorded(events: usize) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let mut file = std::fs::File::create(folder.path().join("trace.json")).unwrap();

@@ -9,7 +9,7 @@ use stepscope_query::Database;
 use stepscope_read::discover::{ProfileFile, RUN_FILE, is_within};
 use stepscope_read::files;
 use stepscope_read::{NsysReportReader, Reader as _};
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::report::report_within;
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
 

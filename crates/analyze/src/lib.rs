@@ -4,24 +4,25 @@
 //! Data flows through the rooms in one direction, which `cargo xtask check` enforces:
 //! [`vocabulary`] (what names mean) → [`states`] (what each track does from moment to moment) → [`steps`] (found) →
 //! [`breakdown`] (swept and classified) → [`Context`] → [`work`], [`time`], [`input`], [`memory`], [`devices`] and
-//! [`recording`] (one question each) → [`fleet`] (what all hosts of a session say together).
+//! [`recording`] (one question each) → [`session`] (what all hosts of a session say together).
 //!
-//! A [`Context`] wraps one host's trace and computes shared results on first use. Each analysis is *partial*
+//! A [`Context`] wraps one host's trace and computes shared results on first use. Each [`Analysis`] is *partial*
 //! (one host) → *merge* → *finish*, so that a session of many hosts needs no more memory than one trace and the
 //! partial results.
 //!
 //! This crate knows nothing about formats, advice or layout.
 
+mod analysis;
 pub mod breakdown;
 mod context;
 pub mod coverage;
 pub mod curves;
 pub mod devices;
-pub mod fleet;
 mod host_trace;
 pub mod input;
 pub mod memory;
 pub mod recording;
+pub mod session;
 #[cfg(test)]
 mod sketch;
 pub mod states;
@@ -32,6 +33,7 @@ pub mod vocabulary;
 pub mod window;
 pub mod work;
 
+pub use analysis::Analysis;
 pub use breakdown::selection::Selection;
 pub use breakdown::{Breakdown, Category, Shares};
 pub use context::Context;

@@ -58,6 +58,12 @@ impl Sketch {
         self.builder.track(process, name, TrackKind::Stream, 20, TraceBuilder::ARENA)
     }
 
+    /// A line that a profiler derived for the first device, which must be there.
+    pub(crate) fn derived(&mut self, name: &str) -> TrackId {
+        let name = self.builder.strings.intern(name);
+        self.builder.track(ProcessId::from_index(1), name, TrackKind::Derived, 90, TraceBuilder::ARENA)
+    }
+
     /// An event without a category.
     pub(crate) fn event(&mut self, track: TrackId, name: &str, start: i64, dur: i64, args: &[(&str, Arg)]) {
         self.event_of(track, "", name, start, dur, args);

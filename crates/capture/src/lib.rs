@@ -9,7 +9,10 @@
 #[cfg(unix)]
 pub mod bench;
 pub mod grpc;
+mod interrupts;
 #[cfg(unix)]
 pub mod run;
 #[cfg(unix)]
 pub mod sample;
+
+pub use interrupts::at_interrupts;

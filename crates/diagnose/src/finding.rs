@@ -64,6 +64,11 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Is it about the machine rather than the program? Then it is never the verdict.
+    fn is_noise(&self) -> bool {
+        false
+    }
+
     /// Does it show that the rest of the recording says nothing about a loop's habits?
     fn hides_habits(&self) -> bool {
         false
@@ -110,6 +115,8 @@ pub struct Finding {
     pub gain_ms: Option<f64>,
     /// Large shares of the step that no finding owns; on the verdict, set by the engine.
     pub unowned: Vec<Unowned>,
+    /// Findings of these rules explain the same better: where one of them is found, this one is not.
+    pub yields_to: Vec<&'static Rule>,
     /// The program uses a device other than the host's processor; set by the engine.
     pub has_device: bool,
     /// There are no steps: all figures are of the whole capture; set by the engine.
@@ -134,6 +141,7 @@ impl Finding {
             fraction: None,
             gain_ms: None,
             unowned: Vec::new(),
+            yields_to: Vec::new(),
             has_device: true,
             stepless: false,
         }
@@ -155,6 +163,12 @@ impl Finding {
     /// Sets in which steps it happens.
     pub fn in_steps(mut self, recurrence: Recurrence) -> Self {
         self.recurrence = Some(recurrence);
+        self
+    }
+
+    /// Leaves the word to another rule, where that finds something.
+    pub fn yielding_to(mut self, rule: &'static Rule) -> Self {
+        self.yields_to.push(rule);
         self
     }
 
@@ -182,7 +196,7 @@ impl Finding {
     /// Does it explain the recorded time? Doubts about the recording do so only if nothing else can: if set-up takes most
     /// of the time, the rest shows nothing about the loop.
     pub fn explains(&self) -> bool {
-        !self.is_about_trust() || self.cause.hides_habits()
+        (!self.is_about_trust() || self.cause.hides_habits()) && !self.cause.is_noise()
     }
 
     /// The facts, if they are of this type.

@@ -24,7 +24,7 @@ pub mod thresholds;
 pub mod warnings;
 pub mod words;
 
-pub use engine::diagnose;
+pub use engine::{diagnose, diagnose_with_run};
 pub use facts::Facts;
 pub use finding::{Finding, Severity, Words};
 pub use rule::Rule;

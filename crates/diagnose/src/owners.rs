@@ -4,7 +4,7 @@
 use stepscope_analyze::{Category, Shares};
 use stepscope_trace::Dur;
 
-use crate::facts::Facts;
+use crate::facts::{DeviceWork, Facts, RebuiltFunction};
 use crate::finding::Finding;
 use crate::rules::host_python;
 use crate::thresholds::OWNED;
@@ -82,13 +82,16 @@ fn reason(facts: &Facts, category: Category, ms: f64) -> Reason {
         Category::Compute => return Reason::Work,
         Category::Unknown => return Reason::NotRecorded,
         Category::Python if most(host_python::ordinary(facts)) => return Reason::Eager,
-        Category::Tracing | Category::Compile if facts.rebuilt.is_empty() => return Reason::Building,
+        Category::Tracing | Category::Compile if RebuiltFunction::all(facts).is_empty() => {
+            return Reason::Building;
+        }
         _ => {}
     }
     if let Some(reason) = held_up(facts, category, ms) {
         return reason;
     }
-    let replays = facts.device.as_ref().is_some_and(|work| work.graph_share >= crate::thresholds::REPLAYED);
+    let work = facts.get::<Option<DeviceWork>>();
+    let replays = work.as_ref().as_ref().is_some_and(|work| work.graph_share >= crate::thresholds::REPLAYED);
     if facts.summary.bound().is_some_and(|host| host.whole_capture) {
         Reason::NoSteps
     } else if !most(facts.usual_ms(category)) {

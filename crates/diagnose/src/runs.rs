@@ -10,7 +10,8 @@ use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::curves::pace::{Pace, Piece};
 
 use crate::finding::Finding;
-use crate::rules::{loss_not_finite, restarted_run, stalled_run, throughput_drift, throughput_drop};
+use crate::rule::{Check, Rule};
+use crate::rules::RULES;
 use crate::statistics::{inflation, mean, median, rank_test};
 
 /// A place at which steps became slower or faster.
@@ -211,15 +212,12 @@ pub struct RunVerdict {
 /// Looks at the curves of a run.
 pub fn diagnose_run(run: &RunCurves) -> RunVerdict {
     let course = run.pace.as_ref().map(Course::of).unwrap_or_default();
-    let found = [
-        loss_not_finite::of(run),
-        throughput_drop::of(run, &course),
-        throughput_drift::of(run, &course),
-        stalled_run::of(run),
-        restarted_run::of(run),
-    ];
-    let mut findings: Vec<Finding> = found.into_iter().flatten().collect();
-    findings.sort_by_key(|finding| finding.severity);
+    let check = |rule: &&Rule| match rule.check {
+        Check::Run(check) => check(run, &course),
+        Check::Profile(_) => None,
+    };
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(check).collect();
+    findings.sort_by_key(|finding| (finding.severity, finding.rule.about.rank()));
     RunVerdict { course, findings }
 }
 

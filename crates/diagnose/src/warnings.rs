@@ -33,7 +33,7 @@ const KNOWN: &[Known] = &[
         id: "retracing",
         words: &["triggered tf.function retracing"],
         subject: Some(("calls to ", " triggered tf.function")),
-        meaning: "TensorFlow traces {} again and again: each call builds its graph anew",
+        meaning: "TensorFlow retraces {} repeatedly: each call builds its graph again",
         fix: "Pass tensors instead of Python numbers (tf.constant(step)), give the function an input_signature, and create \
               it once, outside the loop.",
     },

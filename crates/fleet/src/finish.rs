@@ -8,7 +8,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use stepscope_diagnose::statistics::median;
-use stepscope_render::fleet::{FileRow, FleetReport, MemoryRow, ScaleRow, StepMap};
+use stepscope_results::fleet::{FileRow, FleetReport, MemoryRow, ScaleRow, StepMap};
 
 use crate::devices::DeviceHours;
 use crate::error::FleetError;
@@ -179,7 +179,7 @@ fn absent(recorded: &[&Recorded]) -> Vec<FileRow> {
     missing.collect()
 }
 
-/// Exposed communication by number of devices, in powers of two. One device talks to nobody.
+/// Exposed communication by number of devices, in powers of two. One device does not communicate.
 fn communication(records: &[&Record]) -> Vec<ScaleRow> {
     let mut by_scale: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.devices > 1 && record.step_ms.is_some()) {

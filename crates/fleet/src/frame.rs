@@ -19,7 +19,7 @@ use std::io::Read;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stepscope_analyze::fleet::Timeline;
+use stepscope_analyze::session::Timeline;
 use twox_hash::XxHash64;
 
 use crate::error::FleetError;
@@ -28,9 +28,9 @@ use crate::plan::Recording;
 use crate::shard::Shards;
 
 /// The format that this version writes.
-pub(crate) const FORMAT: u16 = 1;
+pub(crate) const FORMAT: u16 = 2;
 /// The least format that a reader of these frames must know.
-const LEAST: u16 = 1;
+const LEAST: u16 = 2;
 pub(crate) const MAGIC: &[u8; 8] = b"\x89SSFLT\r\n";
 /// Bytes before the header.
 const PREFIX: usize = 32;
@@ -297,7 +297,7 @@ mod tests {
         raw[10] = 7;
         sealed(&mut raw);
         let error = frames(&raw).unwrap_err().to_string();
-        assert!(error.contains("format 7") && error.contains("up to format 1"), "{error}");
+        assert!(error.contains("format 7") && error.contains("up to format 2"), "{error}");
         assert!(matches!(frames(b"PK\x03\x04"), Err(FleetError::NotPartial)));
     }
 

@@ -1,7 +1,7 @@
 //! A nightly check: did a job become slower, is more lost than allowed, is enough covered?
 
 use serde::Serialize;
-use stepscope_render::fleet::FleetReport;
+use stepscope_results::fleet::FleetReport;
 use stepscope_text::{duration_ms, percent, plural, share};
 
 /// What is allowed.

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_diagnose::statistics::median;
-use stepscope_render::fleet::StepMap;
+use stepscope_results::fleet::StepMap;
 
 /// Rows and columns.
 const HOSTS: usize = 256;

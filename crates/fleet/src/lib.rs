@@ -40,7 +40,7 @@ pub use partial::{failed, partial};
 pub use plan::{Options, Piece, Recording, Work, WorkInput, plan};
 pub use set::{Set, merge};
 pub use shard::Shard;
-pub use stepscope_render::fleet::FleetReport;
+pub use stepscope_results::fleet::FleetReport;
 pub use workers::Workers;
 
 /// The version of the files that this version writes.

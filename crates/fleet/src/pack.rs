@@ -1,7 +1,8 @@
 //! MessagePack with named fields, the content of entries: from results to bytes ([`packed`]) and back ([`unpacked`]).
 //!
-//! Results have hundreds of types, and the compiler repeats a codec for each of them. This one therefore knows only what
-//! results are made of, and a type's own part of it is small: a general codec took a ninth of the whole build.
+//! Results have hundreds of types, and the compiler repeats a codec for each of them. This one knows only what results are
+//! made of, so a type's own part of it is small. With rmp-serde 1.3 instead, this crate took 35 s of processor time to
+//! compile instead of 17 s, and its library had 15.7 MB instead of 8.0 MB (`opt-level = 1`, one unit).
 
 mod read;
 mod write;

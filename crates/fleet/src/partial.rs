@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use stepscope_analyze::Context;
-use stepscope_analyze::fleet::HostPartial;
+use stepscope_analyze::session::HostPartial;
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
 use stepscope_text::duration_ms;
 use stepscope_trace::NoteKind;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use stepscope_analyze::Category;
-use stepscope_analyze::fleet::{Gathering, HostPartial, Session};
+use stepscope_analyze::session::{Gathering, HostPartial, Session};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::work::ops::{OTHER, Where};
 use stepscope_diagnose::rules::compute_bound;
@@ -247,7 +247,7 @@ impl Empty {
 }
 
 fn judged(known: Empty, session: Session) -> Record {
-    let facts = Facts::of(&session);
+    let facts = Facts::of(session);
     let findings = diagnose(&facts);
     let summary = &facts.summary;
     let length_ms = summary.length_ms();
@@ -274,24 +274,24 @@ fn judged(known: Empty, session: Session) -> Record {
             .map(|(category, ms)| (category.key().to_owned(), *ms))
             .collect(),
         losses,
-        verdict: findings.iter().find(|finding| !finding.is_about_trust()).map(|it| it.id().to_owned()),
+        verdict: findings.first().filter(|finding| finding.explains()).map(|it| it.id().to_owned()),
         doubt: findings.iter().find(|finding| finding.is_about_trust()).map(|it| it.id().to_owned()),
         hosts: host_facts(&facts),
         heat: Heat::of(&summary.hosts),
         hidden_communication_ms: bound.map_or(0.0, |host| host.hidden_communication_ms) / counted,
-        ops: longest(session.ops.rows.iter().filter(|row| !row.key.input).map(|row| WorkTime {
+        ops: longest(facts.ops.rows.iter().filter(|row| !row.key.input).map(|row| WorkTime {
             name: row.key.kind.clone(),
             on_device: row.key.side == Where::Device,
             count: row.count,
             ns: nanoseconds(row.self_ms),
         })),
-        kernels: longest(session.kernels.rows.iter().map(|row| WorkTime {
+        kernels: longest(facts.kernels.rows.iter().map(|row| WorkTime {
             name: row.name.clone(),
             on_device: true,
             count: row.count,
             ns: nanoseconds(row.total_ms),
         })),
-        memory: memory(&session),
+        memory: memory(&facts),
         ..known.record()
     }
 }
@@ -329,7 +329,7 @@ fn host_facts(facts: &Facts) -> Vec<HostFacts> {
     let usual_ms = middle(measured.iter().filter_map(|(step, _)| *step).collect());
     // The own work of a host without steps is that of its whole capture.
     let usual_own = middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());
-    let ranks = facts.waiting.as_ref().map_or(&[][..], |waiting| &waiting.ranks);
+    let ranks = facts.collectives.waiting.as_ref().map_or(&[][..], |waiting| &waiting.ranks);
     let rows = hosts.iter().zip(measured).map(|(host, (step_ms, own_ms))| {
         let longer = (step_ms.unwrap_or(0.0) - usual_ms).max(own_ms - usual_own);
         let slow = if usual_ms > 0.0 && step_ms.is_some() { (longer / usual_ms).max(0.0) } else { 0.0 };

@@ -16,7 +16,7 @@ use crate::workers::{Reader, Workers, lock};
 
 /// Paths to search at once.
 const AT_ONCE: usize = 16;
-/// So many levels below a path that hangs are searched one by one.
+/// Number of levels below a path that hangs which are searched one by one.
 const DEEPEST: usize = 16;
 
 /// What was found below one of several paths.

@@ -39,7 +39,7 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// So many at once.
+    /// Number of workers.
     pub fn of(threads: usize) -> Self {
         Workers { threads: Some(threads), ..Workers::default() }
     }

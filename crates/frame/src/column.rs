@@ -177,7 +177,7 @@ impl Column {
     }
 
     /// A column some of whose values are unknown: `known` says of each value whether it is known.
-    pub fn with_nulls(
+    pub(crate) fn with_nulls(
         name: impl Into<String>,
         values: Values,
         known: impl IntoIterator<Item = bool>,
@@ -209,12 +209,12 @@ impl Column {
     }
 
     /// Number of unknown values.
-    pub fn nulls(&self) -> usize {
+    pub(crate) fn nulls(&self) -> usize {
         self.nulls
     }
 
     /// The bits that say which values are known.
-    pub fn validity(&self) -> Option<&[u8]> {
+    pub(crate) fn validity(&self) -> Option<&[u8]> {
         self.valid.as_deref()
     }
 }

@@ -1,7 +1,7 @@
 //! A view's table as columns. A column has the same type for the same view, whether or not values are missing, as far as
 //! its format says; named numbers become one column each, such as `breakdown.input`.
 
-use stepscope_render::{Cell, Column as Described, Format, Table};
+use stepscope_results::{Cell, Column as Described, Format, Table};
 
 use crate::column::{Column, Frame, Values, Words};
 
@@ -111,7 +111,8 @@ fn kind(format: Format, cells: &[&Cell]) -> Kind {
             Format::Ms | Format::Percent | Format::Short => Kind::Float,
             Format::Count | Format::Id | Format::Bytes => Kind::Int,
             Format::Name | Format::Text if any => Kind::Int,
-            Format::Name | Format::Text => Kind::Text,
+            Format::Flag => Kind::Bool,
+            Format::Name | Format::Text | Format::Map => Kind::Text,
         },
     }
 }

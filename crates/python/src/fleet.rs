@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use stepscope_fleet::{FleetError, Options, Work, Workers, failed, finish, merge, partial, plan};
 use stepscope_render::Style;
 use stepscope_render::fleet as render;
-use stepscope_render::fleet::TABLES;
+use stepscope_results::fleet::{self as results, TABLES};
 
 use crate::Error;
 use crate::frame::Frame;
@@ -17,7 +17,7 @@ use crate::work;
 /// The report on many jobs.
 #[pyclass(frozen, module = "stepscope._stepscope")]
 pub(crate) struct FleetReport {
-    report: render::FleetReport,
+    report: results::FleetReport,
 }
 
 #[pymethods]
@@ -25,7 +25,7 @@ impl FleetReport {
     /// The answer in one sentence.
     #[getter]
     fn answer(&self) -> String {
-        self.report.answer()
+        render::answer(&self.report)
     }
 
     /// What is covered, and what is missing.
@@ -48,7 +48,7 @@ impl FleetReport {
 
     /// One table.
     fn table(&self, name: &str) -> PyResult<Frame> {
-        let table = render::table(&self.report, name);
+        let table = results::table(&self.report, name);
         let all = TABLES.join(", ");
         let told = || {
             Error::new_err(format!("there is no table `{name}`; the tables are {all}; choose one of them"))

@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use stepscope_frame::stream::{ArrowArrayStream, ArrowSchema};
 use stepscope_frame::{Column, Values};
+use stepscope_render::Style;
 use stepscope_render::table::write_text;
-use stepscope_render::{Select, Style, Table};
+use stepscope_results::{Select, Table};
 
 /// Columns of equal length.
 #[pyclass(frozen, module = "stepscope._stepscope")]

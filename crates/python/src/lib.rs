@@ -15,8 +15,8 @@ use std::ffi::OsString;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use stepscope_results::views::VIEWS;
 use stepscope_session::Problem;
-use stepscope_session::views::VIEWS;
 
 pyo3::create_exception!(
     stepscope,

@@ -4,20 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::prelude::*;
 use stepscope_analyze::Selection;
 use stepscope_analyze::breakdown::selection::Range;
 use stepscope_query::{Database, Limits};
 use stepscope_read::Progress;
-use stepscope_render::Style;
-use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
+use stepscope_results::views::{DEFAULT_GROUPING, VIEWS, View};
 use stepscope_session::{
     Cause, Hosts, Problem, Profile, Query, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, sample,
 };
 use stepscope_trace::{Span, Time};
 
-use crate::frame::Frame;
 use crate::report::Report;
+use pyo3::prelude::*;
+
+use crate::frame::Frame;
 use crate::work::{self, Shown};
 use crate::{Error, error, sql};
 
@@ -138,7 +138,7 @@ impl Recording {
         let by = by.unwrap_or(DEFAULT_GROUPING);
         let make = view.grouped(by).ok_or_else(|| error(&unknown_grouping(view, by)))?;
         let profile = Arc::clone(&self.profile);
-        let made = move || view.of(&Hosts::of(&profile), make, Style::PLAIN).map(Frame::of);
+        let made = move || Hosts::of(&profile).table(view, make).map(Frame::of);
         work::run(py, None, made)?.map_err(|problem| error(&problem))
     }
 

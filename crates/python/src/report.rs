@@ -15,7 +15,7 @@ const COLUMNS: usize = 240;
 /// The report on a profile.
 #[pyclass(frozen, module = "stepscope._stepscope")]
 pub(crate) struct Report {
-    report: report::Report,
+    report: stepscope_results::report::Report,
     /// The breakdown over time of the host that bounds the step.
     strip: Vec<Shares>,
     /// Length of the recording in milliseconds.
@@ -44,7 +44,7 @@ impl Report {
     /// The verdict in one sentence.
     #[getter]
     fn verdict(&self) -> String {
-        self.report.answer()
+        report::answer(&self.report)
     }
 
     /// JSON, schema `stepscope.report.v1`.

@@ -1,7 +1,7 @@
 //! The answer to a query as a table.
 
 use stepscope_query::{Answer, Value};
-use stepscope_render::{Cell, Column, Format, Table};
+use stepscope_results::{Cell, Column, Format, Table};
 
 /// All rows of an answer.
 pub(crate) fn table(answer: Answer) -> Table {

@@ -66,7 +66,9 @@ pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
         match table.from {
             From::Events => vtab::register(&connection, table.name, EventTable(asked))?,
             From::Arguments => vtab::register(&connection, table.name, ArgTable(asked))?,
-            From::Rows(_) => vtab::register(&connection, table.name, RowsTable { asked, number, table })?,
+            From::Rows(_) | From::View(_) => {
+                vtab::register(&connection, table.name, RowsTable { asked, number, table })?;
+            }
         }
     }
     functions::register(&connection, &asked.world, LONGEST_VALUE as usize)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use stepscope_read::tfevents::{RunReader, find_runs, is_event_file};
-use stepscope_render::scalars;
+use stepscope_results::words::log;
 use stepscope_session::{Cause, Problem, Profile};
 use stepscope_trace::series::{LogFault, RunLog};
 
@@ -47,7 +47,7 @@ impl Holder for LogFiles {
         let damage = self.logs.iter().flat_map(|log| &log.damage);
         // A file that ends within a record is still being written.
         let damage = damage.filter(|damage| damage.what != LogFault::Cut);
-        let said = damage.map(|damage| scalars::damage(damage).trim_end_matches('.').to_owned());
+        let said = damage.map(|damage| log::damage(damage).trim_end_matches('.').to_owned());
         said.map(|said| Problem::new(Cause::Damaged, said).then("all other records were read")).collect()
     }
 }

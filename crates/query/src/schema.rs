@@ -1,8 +1,14 @@
 //! The tables: names, columns, and what they hold. `.schema`, the documentation and completion read this list.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-use crate::rows::Rows;
+use stepscope_results as results;
+use stepscope_results::Format;
+use stepscope_results::table::Kind;
+
+use crate::rows::{Rows, Sheet};
 use crate::tables;
 use crate::world::World;
 
@@ -32,35 +38,53 @@ impl Holds {
 }
 
 /// A column.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: &'static str,
     /// What its values are.
     pub holds: Holds,
     /// What it says, in a few words.
-    pub about: &'static str,
+    pub about: Cow<'static, str>,
     /// Whether `SELECT *` leaves it out.
     pub hidden: bool,
-    /// The key under which a view has it, if that differs.
-    pub(crate) key: &'static str,
 }
 
 impl Column {
     pub(crate) const fn new(name: &'static str, holds: Holds, about: &'static str) -> Self {
-        Column { name, holds, about, hidden: false, key: name }
+        Column { name, holds, about: Cow::Borrowed(about), hidden: false }
     }
 
     /// Leaves it out of `SELECT *`.
-    pub(crate) const fn hidden(self) -> Self {
-        Column { hidden: true, ..self }
+    pub(crate) const fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
     }
 
-    /// Names the key under which a view has it.
-    pub(crate) const fn of(self, key: &'static str) -> Self {
-        Column { key, ..self }
+    /// A column of a view; `None` if SQL does not have it.
+    fn of(column: &results::Column) -> Option<Self> {
+        let about = column.about;
+        let (holds, about) = match column.kind() {
+            Kind::Flag => (Holds::Int, format!("1 if {about}")),
+            Kind::Map => (Holds::Text, format!("{about}; a JSON object")),
+            Kind::Text => (Holds::Text, about.to_owned()),
+            Kind::Int if column.format == Format::Bytes => (Holds::Int, format!("{about}, bytes")),
+            Kind::Int => (Holds::Int, about.to_owned()),
+            Kind::Real if column.format == Format::Ms => (Holds::Real, format!("{about}, ms")),
+            Kind::Real => (Holds::Real, about.to_owned()),
+        };
+        let name = column.sql.filter(|_| is_in_sql(column))?;
+        Some(Column { name, holds, about: Cow::Owned(about), hidden: false })
     }
 }
+
+/// Whether a column of a view is one in SQL. The host comes last there, and is not in every view.
+pub(crate) fn is_in_sql(column: &results::Column) -> bool {
+    column.sql.is_some() && !column.drawn && column.key != HOST.name
+}
+
+/// The last column of results that are listed host by host.
+pub(crate) const HOST: Column = Column::new("host", Holds::Text, "its host");
 
 /// Where the rows of a table come from.
 #[derive(Copy, Clone)]
@@ -68,6 +92,24 @@ pub(crate) enum From {
     Events,
     Arguments,
     Rows(fn(&World) -> Box<dyn Rows>),
+    /// A view, host by host.
+    View(&'static results::views::View),
+}
+
+impl From {
+    /// Whether the rows are computed once and kept.
+    pub(crate) fn is_kept(self) -> bool {
+        matches!(self, From::Rows(_) | From::View(_))
+    }
+
+    /// The rows, if they are kept.
+    pub(crate) fn rows(self, world: &World) -> Box<dyn Rows> {
+        match self {
+            From::Rows(make) => make(world),
+            From::View(view) => tables::results::per_host(world, view),
+            From::Events | From::Arguments => Box::new(Sheet::default()),
+        }
+    }
 }
 
 impl std::fmt::Debug for From {
@@ -76,21 +118,51 @@ impl std::fmt::Debug for From {
             From::Events => "Events",
             From::Arguments => "Arguments",
             From::Rows(_) => "Rows",
+            From::View(_) => "View",
         })
     }
 }
 
 /// A table.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     /// Its name.
     pub name: &'static str,
     /// What a row is.
     pub about: &'static str,
     /// Its columns.
-    pub columns: &'static [Column],
+    pub columns: Cow<'static, [Column]>,
     pub(crate) from: From,
 }
+
+impl Table {
+    /// The table of a view; `None` if it has none.
+    fn of(view: &'static results::views::View) -> Option<Self> {
+        let (name, about) = view.sql?;
+        let columns = (view.columns)();
+        let columns = columns.iter().filter_map(Column::of).chain([HOST]).collect();
+        Some(Table { name, about, columns, from: From::View(view) })
+    }
+}
+
+/// Declares a table, one line per column: `name: Type "meaning" => value;`. The rows come from a function, and `value` says
+/// how to get a column from one.
+macro_rules! table {
+    ($TABLE:ident: $name:literal, $about:literal, $rows:path => $row:pat, $($key:ident: $holds:ident $means:literal => $get:expr;)*) => {
+        const $TABLE: $crate::schema::Table = $crate::schema::Table {
+            name: $name,
+            about: $about,
+            columns: std::borrow::Cow::Borrowed(&[
+                $($crate::schema::Column::new(stringify!($key), $crate::schema::Holds::$holds, $means)),*
+            ]),
+            from: $crate::schema::From::Rows(|world| {
+                let rows = $rows(world).map(|$row| vec![$($crate::cell::Cell::from($get)),*]);
+                Box::new($crate::rows::Sheet(rows.collect()))
+            }),
+        };
+    };
+}
+pub(crate) use table;
 
 /// A view: a query with a name.
 #[derive(Copy, Clone, Debug)]
@@ -114,33 +186,12 @@ pub struct Function {
 
 pub(crate) use tables::recorded::ARG;
 
-/// All tables. Not a constant: every crate that names one compiles the functions in it again.
-pub static TABLES: &[Table] = &[
-    tables::recorded::EVENT,
-    ARG,
-    tables::recorded::TRACK,
-    tables::recorded::PROCESS,
-    tables::recorded::COUNTER,
-    tables::recorded::FLOW,
-    tables::recorded::LAUNCH,
-    tables::recorded::DEVICE,
-    tables::recorded::HOST,
-    tables::recorded::NOTE,
-    tables::recorded::STRING,
-    tables::steps::STEP,
-    tables::steps::BREAKDOWN,
-    tables::results::OP,
-    tables::results::KERNEL,
-    tables::results::SCOPE,
-    tables::results::FUNCTION,
-    tables::results::INPUT_STAGE,
-    tables::results::ALLOCATION,
-    tables::results::REQUEST,
-    tables::results::COLLECTIVE,
-    tables::results::FINDING,
-    tables::logged::SCALAR,
-    tables::logged::NODE,
-];
+/// All tables: what was recorded, the steps, a table per view that has one, and what else is computed.
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let recorded = tables::recorded::all().into_iter().chain(tables::steps::all());
+    let computed = tables::results::all().into_iter().chain(tables::logged::all());
+    recorded.chain(results::views::VIEWS.iter().filter_map(Table::of)).chain(computed).collect()
+});
 
 /// The functions that SQLite does not have by itself.
 pub const FUNCTIONS: &[Function] = &[

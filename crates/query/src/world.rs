@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::Analysis;
 use stepscope_analyze::devices::collectives::{Aligned, CollectivesPartial};
 use stepscope_analyze::states::launches::{Launch, Launches};
 use stepscope_analyze::vocabulary::Vocabulary;
@@ -21,7 +22,7 @@ use crate::family::Family;
 use crate::looked::Looked;
 use crate::postings::Postings;
 use crate::rows::Rows;
-use crate::schema::{From, TABLES};
+use crate::schema::TABLES;
 
 /// Whoever holds the recording: the profile itself, or something that contains it.
 pub trait Holder: Send + Sync {
@@ -191,8 +192,8 @@ impl World {
     /// The rows of a table, computed on first use.
     pub(crate) fn rows(&self, table: usize) -> Option<&dyn Rows> {
         let kept = self.sheets.get(table)?;
-        let From::Rows(make) = TABLES.get(table)?.from else { return None };
-        Some(kept.get_or_init(|| make(self)).as_ref())
+        let from = TABLES.get(table).map(|table| table.from).filter(|from| from.is_kept())?;
+        Some(kept.get_or_init(|| from.rows(self)).as_ref())
     }
 
     fn orders(&self) -> MutexGuard<'_, Orders> {

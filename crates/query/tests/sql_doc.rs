@@ -9,10 +9,10 @@ const MARK: &str = "<!-- generated: `cargo xtask docs --write` -->\n";
 
 fn generated() -> String {
     let mut text = String::from("\n## Tables\n");
-    for table in TABLES {
+    for table in TABLES.iter() {
         let _ =
             write!(text, "\n### {}\n\n{}\n\n| column | type | |\n|---|---|---|\n", table.name, table.about);
-        for column in table.columns {
+        for column in table.columns.iter() {
             let hidden = if column.hidden { "; not in `SELECT *`" } else { "" };
             let _ =
                 writeln!(text, "| `{}` | {} | {}{hidden} |", column.name, column.holds.sql(), column.about);

@@ -2,7 +2,7 @@
 //! floor, so that a few kilobytes cannot claim gigabytes of content and real profiles never meet a limit.
 //!
 //! Readers ask before they go on. The first limit that is met stays in the budget; [`crate::open_input`] turns
-//! it into a note, so that no reader has to report it. Whoever stops a reading ([`crate::Progress::stop`]) uses up its
+//! it into a note, so that no reader has to report it. Stopping a reading ([`crate::Progress::stop`]) uses up its
 //! time, so that tables and streams end too, which count no progress of their own.
 
 use std::io;
@@ -91,7 +91,7 @@ pub struct Budget {
     /// Set by the first question.
     began: OnceLock<Instant>,
     met: OnceLock<OverBudget>,
-    /// Set once nobody wants the file any more.
+    /// Set once reading is cancelled.
     stop: OnceLock<StopFlag>,
 }
 
@@ -137,7 +137,7 @@ impl Budget {
     }
 
     /// Largest single value in bytes.
-    pub fn value_bytes(&self) -> u64 {
+    pub(crate) fn value_bytes(&self) -> u64 {
         (self.bytes / SHARE_OF_A_VALUE).max(1)
     }
 
@@ -166,7 +166,7 @@ impl Budget {
         self.in_time()
     }
 
-    /// Whether a single value may have so many bytes.
+    /// Whether a single value may have this many bytes.
     pub(crate) fn value(&self, bytes: u64) -> Result<(), OverBudget> {
         let most = self.value_bytes();
         if bytes > most { Err(self.over(Limit::Value, most)) } else { Ok(()) }
@@ -175,7 +175,7 @@ impl Budget {
     /// Counts rows of all tables of the file.
     #[inline]
     pub(crate) fn rows(&self, more: u64) -> Result<(), OverBudget> {
-        /// The clock is read once per so many rows.
+        /// The clock is read once per this many rows.
         const ROWS_PER_LOOK: u64 = 4_096;
         let before = self.rows.fetch_add(more, Ordering::Relaxed);
         let now = before.saturating_add(more);
@@ -185,7 +185,7 @@ impl Budget {
         if before / ROWS_PER_LOOK == now / ROWS_PER_LOOK { Ok(()) } else { self.in_time() }
     }
 
-    /// How many events a file of so many bytes may have. An event without content takes two bytes in a file, and twenty
+    /// How many events a file of this size may have. An event without content takes two bytes in a file, and twenty
     /// in memory; real ones take more than ten.
     pub(crate) fn most_events(&self, file_bytes: usize) -> usize {
         const BYTES_PER_EVENT: usize = 8;
@@ -197,7 +197,7 @@ impl Budget {
         self.over(Limit::Events, most as u64);
     }
 
-    /// Whether a database may run so many instructions over all its queries: 64 per row.
+    /// Whether a database may run this many instructions over all its queries: 64 per row.
     pub(crate) fn instructions(&self, so_far: u64) -> Result<(), OverBudget> {
         if so_far > self.bytes {
             return Err(self.over(Limit::Rows, self.most_rows()));

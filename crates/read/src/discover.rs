@@ -92,6 +92,10 @@ pub enum Lookalike {
     NsightComputeProgress,
     /// Some other table: data sets are often stored beside logs.
     Table,
+    /// A pickle that would run code when it is loaded.
+    RunsCode,
+    /// Another pickle than a memory snapshot.
+    Pickle,
     /// A result file of a profiler's own tools.
     ToolResult,
     /// An empty file.
@@ -385,8 +389,11 @@ fn session(folder: &Path, files: Vec<ProfileFile>, duplicates: Vec<PathBuf>) -> 
     Session { name, folder: folder.to_owned(), files, duplicates }
 }
 
+/// Files about memory alone come behind all others: beside a timeline, they are details of it.
 fn newest_first(mut sessions: Vec<Session>) -> Vec<Session> {
-    sessions.sort_by_key(|session| std::cmp::Reverse(age_key(session)));
+    let about_memory =
+        |session: &Session| session.files.iter().all(|file| file.format.delivers == Delivers::Memory);
+    sessions.sort_by_key(|session| (about_memory(session), std::cmp::Reverse(age_key(session))));
     sessions
 }
 

@@ -83,6 +83,16 @@ pub enum ReadError {
         /// The limit.
         over: crate::budget::OverBudget,
     },
+    /// A pickle that would run code when it is loaded.
+    #[error("{path} asks to run code ({opcode} at byte {offset}); stepscope does not run it", path = path.display())]
+    RunsCode {
+        /// The file.
+        path: PathBuf,
+        /// The opcode that asks for it.
+        opcode: &'static str,
+        /// Position of the opcode.
+        offset: u64,
+    },
     /// The export tool did not end in time and was stopped.
     #[error("{path} could not be exported: {tool} did not end within {seconds} s", path = path.display(), tool = tool.display())]
     ExportTimedOut {

@@ -21,7 +21,7 @@ pub struct FileData {
     pub bytes: u64,
     /// When it was last written.
     pub modified: Option<SystemTime>,
-    /// What tells folders apart, whatever links lead to them.
+    /// Identity of a folder, whatever links lead to it.
     pub(crate) id: Option<(u64, u64)>,
 }
 
@@ -229,7 +229,7 @@ pub(crate) trait Beginning: Read + Seek {}
 impl Beginning for File {}
 impl Beginning for Cursor<Vec<u8>> {}
 
-/// Opens a file to recognise it, with at least so many bytes.
+/// Opens a file to recognise it, with at least this many bytes.
 pub(crate) fn beginning(path: &Path, bytes: usize) -> io::Result<Box<dyn Beginning>> {
     match store(path) {
         None => Ok(Box::new(File::open(path)?)),
@@ -245,7 +245,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` helps nobody.
+/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` would be a mistake.
 pub fn refuse_url(path: &Path) -> io::Result<()> {
     if is_url(path) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "stepscope never writes to object stores"));

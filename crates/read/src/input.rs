@@ -196,7 +196,7 @@ impl Input {
     }
 
     /// The limit that was met while it was read.
-    pub fn over_budget(&self) -> Option<OverBudget> {
+    pub(crate) fn over_budget(&self) -> Option<OverBudget> {
         self.budget.met().or_else(|| self.parts.iter().find_map(Input::over_budget))
     }
 
@@ -216,7 +216,7 @@ impl Input {
     }
 
     /// Whether the whole file is compressed.
-    pub fn is_compressed(&self) -> bool {
+    pub(crate) fn is_compressed(&self) -> bool {
         self.is_gzip() || self.raw.starts_with(&ZSTD_MAGIC)
     }
 

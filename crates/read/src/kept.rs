@@ -1,8 +1,8 @@
 //! Files that stepscope itself keeps: where the user's cache is, and files that appear completely or not at all.
 //!
-//! A file is written beside its place and then renamed. Whoever reads the place sees the old file or the new one, and
+//! A file is written beside its place and then renamed. A reader sees the old file or the new one, and
 //! a full disk or a killed process leaves the old one as it was. What a killed process leaves beside it starts with a
-//! dot and has an ending that nobody looks for.
+//! dot and has an ending that no search looks for.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -88,7 +88,7 @@ impl Drop for Beside {
     }
 }
 
-/// A new file beside a place, under a name that nobody else uses: not another thread, not a process with the same
+/// A new file beside a place, under a unique name: not another thread, not a process with the same
 /// number on another machine, and none that was killed.
 fn beside(place: &Path) -> io::Result<(File, Beside)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);

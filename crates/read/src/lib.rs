@@ -18,6 +18,7 @@ mod folder;
 mod input;
 pub mod kept;
 mod map;
+mod memory_tracks;
 pub mod parquet;
 mod progress;
 pub mod sqlite_memory;
@@ -75,11 +76,14 @@ macro_rules! readers {
 readers! {
     nsys: NsysReader, NsysReportReader;
     ncu: NcuReader;
+    snapshot: SnapshotReader;
+    pprof: PprofReader;
+    role_timeline: RoleTimelineReader;
     samples: SamplesReader;
     smi: SmiReader;
+    pub tf: TimelineReader, RunMetadataReader;
     chrome: ChromeReader;
     xplane: XPlaneReader;
-    pub tf: RunMetadataReader;
 }
 
 /// The reader that recognises the file's content.

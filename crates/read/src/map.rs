@@ -2,7 +2,7 @@
 //!
 //! A read beyond the new end of a mapped file raises `SIGBUS`, which ends the program. Here a signal handler looks
 //! up the map that the address belongs to, puts empty memory in place of the map from that page on, and marks the
-//! map. The reader goes on with zeros, as with any damaged file; [`Map::has_changed`] tells afterwards. An address
+//! map. The reader goes on with zeros, as with any damaged file; [`Map::has_changed`] reports it afterwards. An address
 //! outside all maps is passed on to the handler that was there before.
 //!
 //! The code is unsafe, because mapping a file, replacing a part of a map and handling a signal cannot be done otherwise.

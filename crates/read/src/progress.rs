@@ -53,7 +53,7 @@ impl Progress {
         self.check();
     }
 
-    /// Ends the reading that this progress is of. Whoever asked for it must catch the unwinding, and can recognise it
+    /// Stops the reading that reports this progress. The caller must catch the unwinding, and can recognise it
     /// with [`Progress::is_stop`].
     ///
     /// Readers are a deep stack of loops on many threads. Unwinding ends all of them at the next place where they count,

@@ -54,7 +54,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Lets this thread hold so many bytes more than it does. A limit inside another one counts for itself: a thread that
+    /// Lets this thread hold this many bytes more than it does. A limit inside another one counts for itself: a thread that
     /// waits for a part of one query may run another one meanwhile.
     pub fn of(bytes: u64) -> Self {
         let before = ACCOUNT.get();
@@ -101,12 +101,12 @@ fn install() -> Option<Inner> {
     (unsafe { sqlite3_config(SQLITE_CONFIG_MALLOC, methods_at) } == SQLITE_OK).then_some(inner)
 }
 
-/// SQLite calls the functions below only once [`install`] has returned: nobody opens a connection before.
+/// SQLite calls the functions below only once [`install`] has returned; no connection is open before.
 fn inner() -> Option<Inner> {
     INNER.get().copied().flatten()
 }
 
-/// Whether this thread may hold so many bytes more.
+/// Whether this thread may hold this many bytes more.
 fn may_hold(more: i64) -> bool {
     let account = ACCOUNT.get();
     account.held.saturating_add(more) <= account.most

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 32;
 const MOST_KEYS: u64 = 200_000;
 /// Folders below each other, at most.
 const DEEPEST: usize = 40;
-/// After so many pages without a name that matters, a folder is left: it holds something else.
+/// After this many pages without a name that matters, a folder is skipped: it holds something else.
 const PATIENCE_PAGES: u32 = 20;
 
 /// What matters to the caller, by name.
@@ -123,7 +123,7 @@ pub(crate) async fn folder(
         idle = if found.folders.len() + found.objects.len() > before { 0 } else { idle + 1 };
         let next = page.page_token.filter(|next| !next.is_empty());
         if next.is_some() && next == token {
-            return Err(Error::at(location, Kind::Answer("the list begins again and again".to_owned())));
+            return Err(Error::at(location, Kind::Answer("the list repeats its pages".to_owned())));
         }
         token = next;
         if token.is_none() || idle >= PATIENCE_PAGES {

@@ -1,6 +1,6 @@
 //! Every request passes here. Answers that are held in memory have a limit, whatever length they announce: lists and error
 //! pages. Objects are streamed and have none. Metadata servers, which know the credentials of a cloud's machines, are asked
-//! once and briefly: elsewhere nobody answers at their addresses.
+//! once and briefly: elsewhere nothing answers at their addresses.
 
 use std::time::Duration;
 

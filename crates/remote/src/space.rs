@@ -1,4 +1,4 @@
-//! Where copies go: files without a name, which the system removes however the process ends. Nobody else can open them.
+//! Where copies go: files without a name, which the system removes however the process ends. No other process can open them.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn file(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// How much is free if so much does not fit; `None` if it fits, or if nobody knows.
+/// Free space if this much does not fit; `None` if it fits or is unknown.
 pub(crate) fn lacks(folder: &Path, bytes: u64) -> Option<u64> {
     free(folder).filter(|free| bytes.saturating_add(MARGIN) > *free)
 }

@@ -9,9 +9,11 @@ pub mod input;
 
 use std::io::{self, Write};
 
+use stepscope_results::table::{Picked, Select, Table};
+
 use crate::format::{decimal, duration_ms, percent, short, thousands};
 use crate::style::Style;
-use crate::table::{self, Select, Table};
+use crate::table;
 
 /// Length of the longest histogram bar, in characters.
 const BAR: usize = 40;
@@ -37,7 +39,7 @@ pub fn write_csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     table::write_csv(table, &all(table)?, out)
 }
 
-fn all(table: &Table) -> io::Result<table::Picked> {
+fn all(table: &Table) -> io::Result<Picked> {
     table.pick(&Select::default(), None).map_err(io::Error::other)
 }
 

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use serde_json::json;
 use stepscope_diagnose::Rule;
 use stepscope_diagnose::rules::{no_device_trace, no_steps, startup_profiled, too_few_steps};
+use stepscope_results::report::Report;
+use stepscope_results::words::share;
 use stepscope_trace::DeviceKind;
 
 use crate::format::{bytes, decimal, duration_ms, plural};
-use crate::report::Report;
-use crate::words::share;
+use crate::report;
 
 /// Number of steps that is enough for a reliable median.
 const ENOUGH_STEPS: f64 = 20.0;
@@ -148,12 +149,12 @@ pub fn line(report: &Report, session: &str, size: u64) -> String {
         let steps = plural(report.summary.count as u64, "step", "steps");
         format!("{} per step ({steps})", duration_ms(moments.median))
     });
-    format!("{session}  {step}  {}  {}", bytes(size as f64), report.answer())
+    format!("{session}  {step}  {}  {}", bytes(size as f64), report::answer(report))
 }
 
 /// The same as JSON, one object per line.
 pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn Write) -> io::Result<()> {
-    let finding = report.leading();
+    let finding = report.findings.first();
     let object = json!({
         "schema": "stepscope.capture.v1",
         "session": session,
@@ -163,7 +164,7 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
         "median_ms": report.summary.step_ms.map(|moments| moments.median),
         "finding": finding.map(|finding| finding.id()),
         "fraction": finding.and_then(|finding| finding.fraction),
-        "summary": report.answer(),
+        "summary": report::answer(report),
     });
     writeln!(out, "{object}")
 }

@@ -3,40 +3,58 @@
 
 use stepscope_diagnose::compare::{Comparison, Verdict};
 use stepscope_diagnose::journal::{Entry, Journal};
+use stepscope_results::table::{Cell, Field, Table, columns};
 
 use crate::compare::words;
 use crate::format::{plural, short, utc};
-use crate::table::{Cell, Column, Format, Table};
 
 /// Number of unreadable lines that are named.
 const MOST_LINES: usize = 10;
 
+/// A run, and how it compares to the one before it.
+struct Line<'a> {
+    entry: &'a Entry,
+    comparison: Option<Comparison>,
+}
+
+impl Line<'_> {
+    fn ratio(&self) -> Option<f64> {
+        Some(self.comparison.as_ref()?.deciding()?.ratio?.value)
+    }
+
+    fn compared<T>(&self, of: impl Fn(&Comparison) -> T) -> Option<T> {
+        self.comparison.as_ref().map(of)
+    }
+}
+
+fn columns<'a>() -> Vec<Field<Line<'a>>> {
+    columns! { line: Line<'a>;
+        time: Text "recorded" => utc(line.entry.time_ms.saturating_mul(1_000_000));
+        note: Name "note" => line.entry.note.as_str();
+        step: Text "mean step ms" => step(line.entry);
+        change: Text "change" => line.ratio().map(words::change);
+        proven: Text "proven" => line.compared(|it| proven(it.verdict));
+        verdict: Text "verdict" => line.entry.verdict.as_deref();
+        also_changed.optional: Name "also changed" => line.compared(also_changed).flatten();
+        mean_ms.hidden: Ms "mean" => line.entry.mean_ms;
+        median_ms.hidden: Ms "median" => line.entry.median_ms;
+        low_ms.hidden: Ms "low" => line.entry.low_ms;
+        high_ms.hidden: Ms "high" => line.entry.high_ms;
+        steps.hidden: Count "steps" => line.entry.steps;
+        compared.hidden: Text "compared" => line.compared(|it| it.verdict.key());
+        ratio.hidden: Short "ratio" => line.ratio();
+        breakdown.hidden: Map "breakdown" => Cell::Map(line.entry.breakdown.clone());
+        findings.hidden: Text "findings" => findings(line.entry);
+        path.hidden: Name "path" => line.entry.path.as_str();
+        fingerprint.hidden: Text "fingerprint" => line.entry.fingerprint.as_str();
+    }
+}
+
 /// The journal's last rows, oldest first.
 pub fn table(journal: &Journal, last: usize) -> Table {
-    let columns = vec![
-        Column::new("time", "recorded", Format::Text),
-        Column::new("note", "note", Format::Name),
-        Column::new("step", "mean step ms", Format::Text),
-        Column::new("change", "change", Format::Text),
-        Column::new("proven", "proven", Format::Text),
-        Column::new("verdict", "verdict", Format::Text),
-        Column::new("also_changed", "also changed", Format::Name).optional(),
-        Column::new("mean_ms", "mean", Format::Ms).hidden(),
-        Column::new("median_ms", "median", Format::Ms).hidden(),
-        Column::new("low_ms", "low", Format::Ms).hidden(),
-        Column::new("high_ms", "high", Format::Ms).hidden(),
-        Column::new("steps", "steps", Format::Count).hidden(),
-        Column::new("compared", "compared", Format::Text).hidden(),
-        Column::new("ratio", "ratio", Format::Short).hidden(),
-        Column::new("breakdown", "breakdown", Format::Text).hidden(),
-        Column::new("findings", "findings", Format::Text).hidden(),
-        Column::new("path", "path", Format::Name).hidden(),
-        Column::new("fingerprint", "fingerprint", Format::Text).hidden(),
-    ];
-    let mut table = Table::new("journal", columns);
-    for (entry, comparison) in journal.compared(last) {
-        table.push(row(entry, comparison.as_ref()));
-    }
+    let compared = journal.compared(last).into_iter();
+    let lines: Vec<Line<'_>> = compared.map(|(entry, comparison)| Line { entry, comparison }).collect();
+    let mut table = Table::of("journal", &columns(), &lines);
     if !journal.unreadable.is_empty() {
         let lines: Vec<String> =
             journal.unreadable.iter().take(MOST_LINES).map(ToString::to_string).collect();
@@ -52,30 +70,6 @@ pub fn table(journal: &Journal, last: usize) -> Table {
         table.note(format!("{runs} not shown; --last N shows more."));
     }
     table
-}
-
-fn row(entry: &Entry, comparison: Option<&Comparison>) -> Vec<Cell> {
-    let ratio = comparison.and_then(Comparison::deciding).and_then(|figure| figure.ratio);
-    vec![
-        utc(entry.time_ms.saturating_mul(1_000_000)).into(),
-        entry.note.as_str().into(),
-        step(entry).into(),
-        ratio.map(|ratio| words::change(ratio.value)).into(),
-        comparison.map(|it| proven(it.verdict)).into(),
-        entry.verdict.as_deref().into(),
-        comparison.and_then(also_changed).into(),
-        entry.mean_ms.into(),
-        entry.median_ms.into(),
-        entry.low_ms.into(),
-        entry.high_ms.into(),
-        entry.steps.into(),
-        comparison.map(|it| it.verdict.key()).into(),
-        ratio.map(|ratio| ratio.value).into(),
-        Cell::Map(entry.breakdown.clone()),
-        findings(entry).into(),
-        entry.path.as_str().into(),
-        entry.fingerprint.as_str().into(),
-    ]
 }
 
 /// The ids of all findings, the verdict first. Unknown for lines from before findings were stored.

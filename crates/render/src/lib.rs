@@ -1,9 +1,8 @@
 //! Results and findings as text, JSON, CSV, Markdown and HTML: the last stage of the data flow. All sentences for people
 //! are written here, except those of a finding, which are in its own file in `stepscope-diagnose`.
 //!
-//! - [`table`]: shared by all views. A view fills a [`Table`], which provides text, JSON and CSV, sorting,
-//!   filtering and cutting to the top rows.
-//! - [`info`] and [`health`]: the content of a recording, and its problems.
+//! - [`table`]: any table as text, JSON and CSV.
+//! - [`info`]: the content of a recording.
 //! - [`compare`], [`gate`] and [`journal`]: what changed between runs.
 //! - [`mod@bench`]: measurements of servers, commands and input pipelines.
 //! - [`capture`]: messages about a capture.
@@ -15,12 +14,9 @@
 pub mod bench;
 pub mod capture;
 pub mod compare;
-pub mod covers;
 pub mod explain;
 pub mod fleet;
 pub mod gate;
-pub mod gpu_samples;
-pub mod health;
 pub mod info;
 pub mod journal;
 pub mod monitor;
@@ -29,12 +25,10 @@ pub mod run;
 pub mod scalars;
 pub mod style;
 pub mod table;
-pub mod views;
 pub mod words;
 
 pub use stepscope_text as format;
 pub use style::Style;
-pub use table::{Cell, Column, Format, Select, Table};
 
 /// The format with this name, for tests.
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use stepscope_results::usage::Usage;
+
 use crate::format::{duration_ms, plural, printable};
-use stepscope_trace::usage::Usage;
 
 use crate::run::{usage_lines, write_use_json};
 use crate::style::Style;

@@ -6,88 +6,67 @@ mod pace;
 
 use std::io::{self, Write};
 
-use stepscope_analyze::curves::{RunCurves, TagCurve, reaches};
-use stepscope_trace::series::{LogDamage, LogFault, OtherKind, OtherTag, RunLog};
+use stepscope_analyze::curves::{Curve, RunCurves, TagCurve, reaches};
+use stepscope_results::table::{Field, Table, columns};
+use stepscope_results::words::log::damage;
+use stepscope_text::csv_field as quoted;
+use stepscope_trace::series::{OtherKind, OtherTag, RunLog, Series};
 
 use crate::format::plural;
-use crate::table::{Cell, Column, Format, Table};
-use stepscope_text::csv_field as quoted;
 
 pub use compare::{Compared, comparison, comparison_json};
 pub use pace::{findings_json, pace_json, sentence, write_text as write_pace};
 pub(crate) use pace::{unit, why};
 
+/// A tag of a run.
+struct Line<'a> {
+    run: &'a str,
+    tag: &'a TagCurve,
+    curve: &'a Curve,
+}
+
+fn columns<'a>() -> Vec<Field<Line<'a>>> {
+    columns! { line: Line<'a>;
+        run: Name "run" => line.run;
+        tag: Name "tag" => line.tag.tag.as_str();
+        points: Count "points" => line.curve.points;
+        first_step: Id "first step" => line.curve.first_step;
+        last_step: Id "last step" => line.curve.last_step;
+        first: Short "first" => line.curve.first;
+        last: Short "last" => line.curve.last;
+        min: Short "min" => line.curve.min.map(|(value, _)| value);
+        min_step.optional: Id "at step" => line.curve.min.map(|(_, step)| step);
+        max: Short "max" => line.curve.max.map(|(value, _)| value);
+        max_step.hidden: Id "max step" => line.curve.max.map(|(_, step)| step);
+        mean: Short "mean" => line.curve.mean;
+        nan.optional: Count "NaN" => line.curve.nan;
+        infinite.hidden: Count "infinite" => line.curve.infinite;
+        lost.optional: Count "lost" => line.tag.lost;
+        replaced.hidden: Count "replaced" => line.tag.replaced;
+        steps_per_second: Short "steps/s" => line.curve.steps_per_second;
+        steps_per_second_p10.hidden: Short "steps/s p10" => line.curve.pace.map(|(slow, _)| slow);
+        steps_per_second_p90.hidden: Short "steps/s p90" => line.curve.pace.map(|(_, fast)| fast);
+        first_wall_time.hidden: Short "first wall time" => line.curve.first_wall_s;
+        last_wall_time.hidden: Short "last wall time" => line.curve.last_wall_s;
+        course.drawn: Text "course" => bars(&line.tag.course);
+    }
+}
+
 /// A row per run and tag.
 pub fn table(runs: &[RunCurves]) -> Table {
-    let columns = vec![
-        Column::new("run", "run", Format::Name),
-        Column::new("tag", "tag", Format::Name),
-        Column::new("points", "points", Format::Count),
-        Column::new("first_step", "first step", Format::Id),
-        Column::new("last_step", "last step", Format::Id),
-        Column::new("first", "first", Format::Short),
-        Column::new("last", "last", Format::Short),
-        Column::new("min", "min", Format::Short),
-        Column::new("min_step", "at step", Format::Id).optional(),
-        Column::new("max", "max", Format::Short),
-        Column::new("max_step", "max step", Format::Id).hidden(),
-        Column::new("mean", "mean", Format::Short),
-        Column::new("nan", "NaN", Format::Count).optional(),
-        Column::new("infinite", "infinite", Format::Count).hidden(),
-        Column::new("lost", "lost", Format::Count).optional(),
-        Column::new("replaced", "replaced", Format::Count).hidden(),
-        Column::new("steps_per_second", "steps/s", Format::Short),
-        Column::new("steps_per_second_p10", "steps/s p10", Format::Short).hidden(),
-        Column::new("steps_per_second_p90", "steps/s p90", Format::Short).hidden(),
-        Column::new("first_wall_time", "first wall time", Format::Short).hidden(),
-        Column::new("last_wall_time", "last wall time", Format::Short).hidden(),
-        Column::new("course", "course", Format::Text).drawn(),
-    ];
-    let mut table = Table::new("scalars", columns);
-    let all = || runs.iter().flat_map(|run| run.curves.iter().map(move |curve| (run, curve)));
-    let points: usize = all().map(|(_, it)| it.curve.points).sum();
-    let tags = all().count() as u64;
+    let tags = runs.iter().flat_map(|run| run.curves.iter().map(move |tag| (run, tag)));
+    let lines: Vec<Line<'_>> =
+        tags.map(|(run, tag)| Line { run: &run.name, tag, curve: &tag.curve }).collect();
+    let mut table = Table::of("scalars", &columns(), &lines);
+    let points: usize = lines.iter().map(|line| line.curve.points).sum();
     table.headline = Some(format!(
         "{} in {} of {}",
         plural(points as u64, "point", "points"),
-        plural(tags, "tag", "tags"),
+        plural(lines.len() as u64, "tag", "tags"),
         plural(runs.len() as u64, "run", "runs")
     ));
-    for (run, curve) in all() {
-        table.push(row(&run.name, curve));
-    }
-    for note in runs.iter().flat_map(notes) {
-        table.note(note);
-    }
+    runs.iter().flat_map(notes).for_each(|note| table.note(note));
     table
-}
-
-fn row(run: &str, of_tag: &TagCurve) -> Vec<Cell> {
-    let curve = &of_tag.curve;
-    vec![
-        run.into(),
-        of_tag.tag.as_str().into(),
-        curve.points.into(),
-        curve.first_step.into(),
-        curve.last_step.into(),
-        curve.first.into(),
-        curve.last.into(),
-        curve.min.map(|(value, _)| value).into(),
-        curve.min.map(|(_, step)| step).into(),
-        curve.max.map(|(value, _)| value).into(),
-        curve.max.map(|(_, step)| step).into(),
-        curve.mean.into(),
-        curve.nan.into(),
-        curve.infinite.into(),
-        of_tag.lost.into(),
-        of_tag.replaced.into(),
-        curve.steps_per_second.into(),
-        curve.pace.map(|(slow, _)| slow).into(),
-        curve.pace.map(|(_, fast)| fast).into(),
-        curve.first_wall_s.into(),
-        curve.last_wall_s.into(),
-        bars(&of_tag.course).into(),
-    ]
 }
 
 /// The course of values as a line of bars.
@@ -131,55 +110,21 @@ fn notes(run: &RunCurves) -> Vec<String> {
     run.damage.iter().map(damage).chain(others).collect()
 }
 
-/// Where a file is damaged.
-pub fn damage(damage: &LogDamage) -> String {
-    let (file, at) = (&damage.file, damage.at);
-    match damage.what {
-        LogFault::Record => {
-            format!("{file}: the record at byte {at} does not match its checksum; it is excluded.")
-        }
-        LogFault::Length => {
-            format!(
-                "{file}: the length of the record at byte {at} does not match its checksum; the record does, and is kept."
-            )
-        }
-        LogFault::Gap(bytes) => {
-            format!("{file}: {} from byte {at} on are not records; skipped.", plural(bytes, "byte", "bytes"))
-        }
-        LogFault::Cut => {
-            format!("{file}: ends within the record at byte {at}: it is still being written, or truncated.")
-        }
-        LogFault::OverBudget => format!(
-            "{file}: reading stopped at byte {at} of the decompressed file, the limit for its size. If you trust the file, \
-             raise the limit, for example with `--budget 16GB`."
-        ),
-        LogFault::Nothing => format!("{file}: not an event file: it contains no records."),
-    }
-}
-
 /// How long each run took to reach a value of the tags given.
 pub fn until(runs: &[RunLog], value: f64) -> Table {
-    let columns = vec![
-        Column::new("run", "run", Format::Name),
-        Column::new("tag", "tag", Format::Name),
-        Column::new("step", "step", Format::Id),
-        Column::new("seconds", "seconds", Format::Short),
-        Column::new("last", "last", Format::Short),
-    ];
-    let mut table = Table::new("scalars", columns);
+    type Reached<'a> = (&'a RunLog, &'a Series, Option<(i64, f64)>);
+    let fields = columns! { it: Reached<'_>;
+        run: Name "run" => it.0.name.as_str();
+        tag: Name "tag" => it.1.tag.as_str();
+        step: Id "step" => it.2.map(|(step, _)| step);
+        seconds: Short "seconds" => it.2.map(|(_, seconds)| seconds);
+        last: Short "last" => it.1.values.last().copied();
+    };
+    let series = runs.iter().flat_map(|run| run.series.iter().map(move |series| (run, series)));
+    let reached: Vec<Reached<'_>> =
+        series.map(|(run, series)| (run, series, reaches(series, value))).collect();
+    let mut table = Table::of("scalars", &fields, &reached);
     table.headline = Some(format!("When each run reached {value}"));
-    for run in runs {
-        for series in &run.series {
-            let reached = reaches(series, value);
-            table.push([
-                run.name.as_str().into(),
-                series.tag.as_str().into(),
-                reached.map(|(step, _)| step).into(),
-                reached.map(|(_, seconds)| seconds).into(),
-                series.values.last().copied().into(),
-            ]);
-        }
-    }
     table
 }
 

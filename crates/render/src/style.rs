@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use stepscope_results::table::Tone;
+
 /// Text style. Decided once, by the caller that knows where the text goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Style {
@@ -43,6 +45,16 @@ impl Style {
     /// For hints and information.
     pub fn cyan<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.wrap("36", text)
+    }
+
+    /// For the beginning of a row in words.
+    pub fn tone<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
+        match tone {
+            Tone::Error => self.red(text),
+            Tone::Warning => self.yellow(text),
+            Tone::Info => self.cyan(text),
+            Tone::None => Cow::Borrowed(text),
+        }
     }
 
     fn wrap<'a>(&self, code: &str, text: &'a str) -> Cow<'a, str> {

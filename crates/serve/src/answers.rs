@@ -10,10 +10,11 @@ use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::info::Description;
 use stepscope_render::report::{self, color};
+use stepscope_render::table;
 use stepscope_render::table::columns_json;
-use stepscope_render::words::terms;
-use stepscope_render::{Select, Style, Table, table};
-use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
+use stepscope_results::views::{DEFAULT_GROUPING, VIEWS, View, path_of_step};
+use stepscope_results::words::terms;
+use stepscope_results::{Select, Table};
 use stepscope_timeline::layout;
 use stepscope_timeline::model::Model;
 use stepscope_trace::Time;
@@ -28,7 +29,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 const AT_ONCE: usize = 32;
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Runs heavy work where it blocks nobody else, and turns a panic into an answer. Work that takes too long is given up:
+/// Runs heavy work off the server's thread, and turns a panic into an answer. Work that takes too long is given up:
 /// its turn goes to the next, and the request gets an error.
 pub(crate) async fn heavy<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -97,15 +98,15 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
         let mut text = Vec::new();
         report::write_json(&report, &mut text).map_err(|_| Refusal::Broken)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| Refusal::Broken)?;
-        let answering = report.leading();
-        let severity = answering.map_or("info", |finding| finding.severity.key());
+        let answer_place = (!report.findings.is_empty()).then_some(0);
+        let severity = report.findings.first().map_or("info", |finding| finding.severity.key());
         answer["session"] = report.session.as_str().into();
         answer["delivers"] = report.sources.iter().map(|source| source.format.delivers.key()).collect();
         let mut markdown = Vec::new();
         report::write_markdown(&report, &mut markdown).map_err(|_| Refusal::Broken)?;
         answer["markdown"] = String::from_utf8_lossy(&markdown).into();
         answer["verdict"] = json!({
-            "headline": report.answer(), "severity": severity, "finding": report.answering(), "doubts": report.doubts(),
+            "headline": report::answer(&report), "severity": severity, "finding": answer_place, "doubts": report::doubts(&report),
         });
         answer["damage"] = opened.problems().iter().map(problem_json).collect();
         answer["step_host"] = report.summary.bound().map(|host| host.host.as_str()).into();
@@ -144,13 +145,25 @@ pub(crate) fn information(opened: &Opened) -> Result<Bytes, Refusal> {
 }
 
 /// One view, by columns or as CSV.
-pub(crate) fn view(opened: &Opened, name: &str, by: Option<&str>, csv: bool) -> Result<Bytes, Refusal> {
+pub(crate) fn view(
+    opened: &Opened,
+    name: &str,
+    by: Option<&str>,
+    step: Option<i64>,
+    csv: bool,
+) -> Result<Bytes, Refusal> {
     let view = View::named(name).ok_or(Refusal::Missing("view"))?;
     let way = by.unwrap_or(DEFAULT_GROUPING);
     let make = view.grouped(way).ok_or(Refusal::Missing("way to group the view"))?;
-    let key = format!("{}/{name}/{way}", if csv { "csv" } else { "view" });
+    // Only the critical path is about one step.
+    let step = step.filter(|_| name == "path");
+    let chosen = step.map_or_else(String::new, |step| format!("/{step}"));
+    let key = format!("{}/{name}/{way}{chosen}", if csv { "csv" } else { "view" });
     opened.answer(&key, |opened| {
-        let table: Table = opened.table(|hosts| view.of(hosts, make, Style::PLAIN))?;
+        let table: Table = opened.table(|hosts| match step {
+            Some(step) => hosts.table(view, |hosts| path_of_step(hosts, step)),
+            None => hosts.table(view, make),
+        })?;
         if csv {
             let picked = table.pick(&Select::default(), None).map_err(|_| Refusal::Broken)?;
             let mut text = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! Nothing is read before somebody asks. Readers remember how far they have read, so a look at five hundred runs that do
 //! not grow costs as many looks at a file's length. Each run counts its changes; a page asks what changed since it last
-//! asked, and draws only that anew.
+//! asked, and draws only that again.
 
 mod answer;
 mod frame;
@@ -92,7 +92,7 @@ struct Shelf {
 pub(crate) struct Curves {
     roots: Vec<PathBuf>,
     shelf: Mutex<Shelf>,
-    /// Held by whoever looks at files.
+    /// Held while files are examined.
     looking: Mutex<()>,
     /// Runs of the first reading: how many there are, and how many were read.
     total: AtomicUsize,

@@ -18,8 +18,9 @@ use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_fleet::store::{Cache, partials_at, read_whole};
 use stepscope_fleet::{FinishOptions, FleetError, Local, Options, Set, Workers, finish_with, plan, run};
-use stepscope_render::fleet::{SeriesRow, write_json};
+use stepscope_render::fleet::write_json;
 use stepscope_render::words::serve as words;
+use stepscope_results::fleet::SeriesRow;
 use stepscope_session::{Cause, Problem};
 
 use crate::error::problem_json;
@@ -27,11 +28,11 @@ use crate::home::stand_back;
 use crate::store::{Fingerprint, Source, Store};
 use links::Links;
 
-/// Reading stops if nobody asks for this long.
+/// Reading stops after this long without a request.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 /// How often to look whether somebody still asks.
 const LOOK: Duration = Duration::from_millis(250);
-/// After a change of files, the report is made again at the earliest after this long, and so many times as long as it took.
+/// After a change of files, the report is made again after this long at the earliest, or after this many times its own duration.
 const AGAIN: Duration = Duration::from_secs(5);
 const AGAIN_SHARE: u32 = 10;
 
@@ -177,7 +178,7 @@ impl Fleet {
         }
     }
 
-    /// Stops the reading if nobody asks any more.
+    /// Stops the reading if there are no more requests.
     fn watch(&self, local: &Local) {
         while !local.progress.is_stopped() {
             std::thread::sleep(LOOK);

@@ -233,7 +233,7 @@ struct Session {
 }
 
 impl Session {
-    /// For those who come to it anew: it is read again where its files changed.
+    /// For a new visit: it is read again if its files changed.
     async fn fresh(&self) -> Result<Arc<Opened>, Refusal> {
         self.app.store.open(self.id, true).await
     }
@@ -318,17 +318,19 @@ async fn view(mut asked: Asked) -> Answer {
     let name = asked.name.take().ok_or(Refusal::Missing("view"))?;
     let (session, query) = asked.session()?;
     let by = query.text("by").map(str::to_owned);
+    let step = query.text("step").map(|_| query.number("step")).transpose()?;
     let opened = session.open().await?;
-    heavy(move || answers::view(&opened, &name, by.as_deref(), false)).await.map(Reply::json)
+    heavy(move || answers::view(&opened, &name, by.as_deref(), step, false)).await.map(Reply::json)
 }
 
 async fn csv(mut asked: Asked) -> Answer {
     let name = asked.name.take().ok_or(Refusal::Missing("view"))?;
     let (session, query) = asked.session()?;
     let by = query.text("by").map(str::to_owned);
+    let step = query.text("step").map(|_| query.number("step")).transpose()?;
     let opened = session.open().await?;
     heavy(move || {
-        let body = answers::view(&opened, &name, by.as_deref(), true)?;
+        let body = answers::view(&opened, &name, by.as_deref(), step, true)?;
         Ok(Reply { kind: "text/csv; charset=utf-8", body, file: Some(format!("{name}.csv")) })
     })
     .await

@@ -198,7 +198,7 @@ fn columns<'a>(of: impl Iterator<Item = &'a Measures> + Clone) -> Value {
     })
 }
 
-/// A node with its neighbours; without a name, the nodes that nobody uses.
+/// A node with its neighbours; without a name, the unused nodes.
 pub(crate) fn node(opened: &Opened, query: &Query) -> Result<Value, Refusal> {
     let (_, profile) = opened.tfprof.profile(query.text("fix") == Some("1"))?;
     let step = query.number_or("step", -1)?;

@@ -14,7 +14,7 @@ use stepscope_diagnose::{Finding, diagnose_run};
 use stepscope_read::discover::is_within;
 use stepscope_read::files;
 use stepscope_read::tfevents::{RunReader, is_event_file};
-use stepscope_render::report::RunBeside;
+use stepscope_results::report::RunBeside;
 use stepscope_trace::series::{RunLog, Series};
 
 /// Charts in a report, and their width in pixels.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stepscope_read::discover::{
     Discovery, Known, Lookalike, ProfileFile, Session, discover_again, discover_within,
 };
-use stepscope_render::format::{plural, thousands};
+use stepscope_text::{plural, thousands};
 
 use crate::load::unreadable_file;
 use crate::problem::{Cause, Problem};
@@ -190,6 +190,8 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
             named("Nsight Compute log without counters", "Nsight Compute logs without counters")
         }
         Lookalike::Table => named("data table", "data tables"),
+        Lookalike::RunsCode => named("pickle that asks to run code", "pickles that ask to run code"),
+        Lookalike::Pickle => named("pickle of another kind", "pickles of other kinds"),
         Lookalike::ToolResult => named("result of another tool", "results of other tools"),
         Lookalike::Empty => named("empty file", "empty files"),
         Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
@@ -219,6 +221,12 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
         Lookalike::Table => Some(
             "stepscope reads the tables that `nsys export --type parquetdir` writes: a folder with one file per table, \
              including StringIds.parquet",
+        ),
+        Lookalike::RunsCode => Some(
+            "stepscope never runs code from a pickle; a memory snapshot from `torch.cuda.memory._dump_snapshot` contains none",
+        ),
+        Lookalike::Pickle => Some(
+            "stepscope reads the pickles that `torch.cuda.memory._dump_snapshot` writes; this one holds something else",
         ),
         Lookalike::Unreadable => Some("some files could not be opened; check their permissions"),
         Lookalike::Database => Some(

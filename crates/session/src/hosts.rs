@@ -85,7 +85,7 @@ impl<'s> Hosts<'s> {
     }
 
     /// The same for all types of results, so that it exists once.
-    fn visit_each(&self, of: &(dyn Fn(usize, &HostProfile) + Sync)) {
+    pub(crate) fn visit_each(&self, of: &(dyn Fn(usize, &HostProfile) + Sync)) {
         let seen = match self.place {
             Place::Memory(profile) => {
                 profile.hosts.par_iter().enumerate().for_each(|(number, host)| of(number, host));

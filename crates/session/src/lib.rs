@@ -1,5 +1,5 @@
 //! One recording as a whole: resolve it ([`find`]), read its hosts ([`load`]), and build what the command line
-//! and the page share: the report ([`report`]), the views ([`views`]), one side of a
+//! and the page share: the report ([`report`]), the tables of views ([`Hosts::table`]), one side of a
 //! comparison ([`side`]) and, for classic TensorFlow, the model that ran ([`model`]).
 //!
 //! This crate connects readers, analyses, rules and text. It contains no analysis of its own and knows nothing
@@ -16,7 +16,7 @@ pub mod report;
 mod sample;
 mod saved_run;
 pub mod side;
-pub mod views;
+mod views;
 
 pub use beside::logs_beside;
 pub use clock::{HostClock, HostMove, moved, moves, shifts};

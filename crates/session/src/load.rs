@@ -9,8 +9,8 @@ use stepscope_analyze::recording::info::Source;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::files::StoreError;
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
-use stepscope_render::format::{plural, thousands};
-use stepscope_render::report::SourceRow;
+use stepscope_results::report::SourceRow;
+use stepscope_text::{plural, thousands};
 use stepscope_trace::{Format, NoteKind, Trace};
 
 use crate::find::ResolvedSession;
@@ -343,6 +343,16 @@ pub fn unreadable_file(error: &ReadError) -> Problem {
             Problem::new(Cause::Usage, format!("{} is not a file or folder", path.display()))
                 .then("found a pipe, a socket or a device, which may never end")
                 .then("write its content to a file, and give that file")
+        }
+        ReadError::RunsCode { path, opcode, offset } => {
+            Problem::new(Cause::Nothing, format!("{} asks to run code", path.display()))
+                .then(format!("found the pickle opcode {opcode} at byte {offset}; stepscope does not run it"))
+                .then("give the file that `torch.cuda.memory._dump_snapshot` writes")
+        }
+        ReadError::Foreign { path, found } if found.contains("pprof") => {
+            Problem::new(Cause::Nothing, format!("{} is not a profile of memory", path.display()))
+                .then(format!("found {found}"))
+                .then("give the file that `jax.profiler.save_device_memory_profile` writes")
         }
         ReadError::Foreign { path, found } => {
             Problem::new(Cause::Nothing, format!("{} is not a profile", path.display()))

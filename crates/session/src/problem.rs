@@ -4,7 +4,7 @@ use std::fmt;
 
 use stepscope_analyze::Coverage;
 use stepscope_analyze::breakdown::selection::Range;
-use stepscope_render::covers as words;
+use stepscope_results::covers as words;
 
 /// Whose fault a problem is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use stepscope_analyze::devices::gpu_samples::Wall;
-use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::session::{HostPartial, Results, Session};
 use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
-use stepscope_diagnose::facts::ProfiledKernel;
-use stepscope_diagnose::{Facts, Severity, diagnose};
-use stepscope_render::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
+use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
+use stepscope_diagnose::{Facts, diagnose_with_run};
+use stepscope_results::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
+
+use stepscope_trace::Delivers;
 
 use crate::beside::run_beside;
 use crate::load::{HostProfile, PerHost, Profile};
@@ -83,39 +85,40 @@ fn merge(
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
-    let gathered = Session::finish(partials).ok_or_else(nothing)?;
-    let facts = Facts::of(&gathered);
-    let Session { issues, ops, gpu_samples, clocks, .. } = gathered;
+    let facts = Facts::of(Session::finish(partials).ok_or_else(nothing)?);
+    let about_memory = sources.iter().all(|source| source.format.delivers == Delivers::Memory);
+    let memory = about_memory.then(|| stepscope_results::views::memory::headline(&facts.memory));
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
-    let mut findings = diagnose(&facts);
     let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window, roots));
     let (run, of_run) = beside.map_or((None, Vec::new()), |(run, findings)| (Some(run), findings));
-    // What the run's curves show comes behind what the profile shows; a remark is no verdict on a profile.
-    let alone = findings.is_empty();
-    findings.extend(of_run.into_iter().filter(|finding| !alone || finding.severity != Severity::Info));
-    let profiled = facts.counters.iter().map(|kernel| &kernel.counters);
+    let findings = diagnose_with_run(&facts, of_run);
+    let kernels = facts.get::<ProfiledKernels>();
+    let profiled = kernels.0.iter().map(|kernel| &kernel.counters);
     let profiled = profiled.max_by(|a, b| a.total_ms.total_cmp(&b.total_ms)).map(|longest| {
-        let same = facts.counters.iter().filter(|kernel| kernel.counters.name == longest.name);
+        let same = kernels.0.iter().filter(|kernel| kernel.counters.name == longest.name);
         Profiled {
-            untimed: untimed(&facts.counters),
+            untimed: untimed(&kernels.0),
             ..profiled_kernel(longest, same.map(|kernel| kernel.counters.fraction).sum())
         }
     });
+    let Session { summary, results, .. } = facts.into_session();
+    let Results { issues, ops, gpu_samples, collectives, .. } = results;
     Ok(Report {
         targets,
         session,
         sessions: sessions.to_vec(),
         sources,
         health: issues.iter().map(HealthRow::of).collect(),
-        summary: facts.summary,
+        summary,
         ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
         gpu_samples,
         profiled,
-        clocks,
+        clocks: collectives.clocks,
         run,
+        memory,
         picture: None,
     })
 }

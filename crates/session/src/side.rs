@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::names::stable_name;
 use stepscope_analyze::work::ops::{Ops, Where};
 use stepscope_diagnose::Facts;
 use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
 use stepscope_diagnose::diagnose;
-use stepscope_diagnose::facts::ProfiledKernel;
+use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
 
 use crate::{HostProfile, Hosts, Problem, SavedRun};
@@ -68,18 +68,19 @@ fn of_parts(parts: Vec<Part>, label: &str) -> Run {
     let versions: BTreeMap<String, String> = parts.iter().flat_map(|part| part.versions.clone()).collect();
     let hosts = parts.into_iter().filter(|part| alone || !part.samples).map(|part| part.partial).collect();
     let Some(session) = Session::finish(hosts) else { return Run::default() };
-    let facts = Facts::of(&session);
+    let facts = Facts::of(session);
+    let profiled = facts.get::<ProfiledKernels>();
     let mut run = Run::of(label, &facts.summary);
-    run.profiled = !facts.timeline && !facts.counters.is_empty();
-    run.ops = if run.profiled { launch_times(&facts.counters) } else { op_times(&session.ops) };
+    run.profiled = !facts.timeline && !profiled.0.is_empty();
+    run.ops = if run.profiled { launch_times(&profiled.0) } else { op_times(&facts.ops) };
     let findings = diagnose(&facts);
     run.findings = findings
         .into_iter()
         .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
         .collect();
     run.setting.versions = versions.into_iter().collect();
-    run.setting.batch_size =
-        session.input.pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
+    let pipeline = facts.input.pipeline.as_ref();
+    run.setting.batch_size = pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
     run
 }
 

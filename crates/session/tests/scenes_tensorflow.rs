@@ -4,7 +4,7 @@
 
 use stepscope_analyze::Category;
 use stepscope_read::{Bytes, Input, Progress};
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::Profile;
 use stepscope_session::report::report;
 use stepscope_testkit::stage::tensorflow::{Trouble, recorded};

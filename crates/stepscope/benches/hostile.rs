@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use stepscope_session::views::VIEWS;
+use stepscope_results::views::VIEWS;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES, Shape};
 
 /// Growth from n to 4 n that is still near linear.

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use stepscope_analyze::Selection;
 use stepscope_analyze::breakdown::selection::Range;
-use stepscope_render::Select;
+use stepscope_results::Select;
 use stepscope_session::Query;
+use stepscope_trace::Span;
 
 use crate::exit::Exit;
-use stepscope_trace::Span;
 
 #[cfg(unix)]
 use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
-    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, JournalArgs,
-    ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo, export,
-    info, report,
+    CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, HloArgs,
+    JournalArgs, ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo,
+    export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Info(InfoArgs),
     #[command(flatten)]
     View(ViewCommand),
+    Hlo(HloArgs),
     Explain(ExplainArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
@@ -90,6 +91,7 @@ impl Command {
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
             Command::Info(args) => info::run(&args.source.wanted(), args.json, terminal),
             Command::View(view) => view.run(terminal),
+            Command::Hlo(args) => args.run(terminal),
             Command::Explain(args) => args.run(terminal),
             Command::Compare(args) => args.run(terminal),
             Command::Gate(args) => args.run(terminal),
@@ -118,7 +120,7 @@ impl Command {
 }
 
 /// Selects the profile.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SourceArgs {
     /// Profiles, session folders or log directories, at any depth; several paths are hosts of one recording if they were
     /// recorded together.

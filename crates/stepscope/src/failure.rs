@@ -10,6 +10,7 @@ pub(crate) enum Failure {
     /// An error to show to the user.
     Problem(Problem),
     /// A command could not be started; the code is the one that shells use.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix runs commands"))]
     Start(u8, Problem),
     /// The output could not be written.
     Output(io::Error),
@@ -38,8 +39,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<stepscope_render::table::SelectError> for Failure {
-    fn from(error: stepscope_render::table::SelectError) -> Self {
+impl From<stepscope_results::table::SelectError> for Failure {
+    fn from(error: stepscope_results::table::SelectError) -> Self {
         Failure::Problem(Problem::new(Cause::Usage, error.to_string()))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::fleet::HostPartial;
+use stepscope_analyze::session::HostPartial;
 use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_read::Progress;
 use stepscope_session::report::HostLook;

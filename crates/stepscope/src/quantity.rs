@@ -57,6 +57,23 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     if span.is_empty() { Err("the end comes before the start".to_owned()) } else { Ok(span) }
 }
 
+/// Parses a rate with an optional prefix: `989T`, `3.35e12`, `60G`.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let wrong = || "give a rate per second, such as 989T, 60G or 1.5e12".to_owned();
+    let text = text.trim();
+    let factor = match text.chars().last().ok_or_else(wrong)? {
+        'k' | 'K' => 1e3,
+        'M' => 1e6,
+        'G' => 1e9,
+        'T' => 1e12,
+        'P' => 1e15,
+        _ => 1.0,
+    };
+    let number = if factor > 1.0 { text.get(..text.len() - 1).ok_or_else(wrong)? } else { text };
+    let rate = number.parse::<f64>().map_err(|_| wrong())? * factor;
+    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err(wrong()) }
+}
+
 /// Parses a size in bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "give a number with a unit, such as 500MB, 2GB or 1GiB".to_owned();

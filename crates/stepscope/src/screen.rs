@@ -34,6 +34,7 @@ impl Write for Screen {
 }
 
 /// Text in which nothing but colours steers a terminal.
+#[cfg(any(unix, test))]
 pub(crate) fn guarded(bytes: &[u8]) -> Vec<u8> {
     let mut safe = Vec::with_capacity(bytes.len());
     let mut guard = Guard::default();

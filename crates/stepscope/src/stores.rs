@@ -20,7 +20,7 @@ pub(crate) fn add() {
 
 struct Remote(Client);
 
-/// Queries of signed URLs, by the URL without them. Whoever has one may read the file until it expires, so that no output
+/// Queries of signed URLs, by the URL without them. Anyone who has one may read the file until it expires, so that no output
 /// shows it.
 static SIGNED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 

@@ -1,4 +1,5 @@
 //! `stepscope bench command` and `stepscope bench input` on programs whose times are known.
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;

@@ -1,5 +1,6 @@
 //! `stepscope bench infer` against servers with known delays. The results are compared with the server's own
 //! log of the same run, because this machine may be busy with other things.
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;

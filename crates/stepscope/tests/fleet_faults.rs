@@ -12,7 +12,9 @@ use std::io::{BufRead, BufReader};
 #[cfg(target_os = "linux")]
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 use serde_json::Value;
 use support::code;
@@ -197,7 +199,7 @@ fn a_partial_of_a_later_version_is_refused_by_name_and_the_others_count() {
         "{}",
         said(&output)
     );
-    assert!(said(&output).contains("reads up to format 1"), "{}", said(&output));
+    assert!(said(&output).contains("reads up to format 2"), "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let covered = report["covered"].as_u64().unwrap();
     assert!(covered > 0 && covered < 22, "{covered}");
@@ -221,7 +223,13 @@ fn later(partial: &[u8]) -> Vec<u8> {
     [&first, &partial[length..]].concat()
 }
 
-/// Holds a lease on a file: whoever opens it waits until the lease is given back, and that does not happen.
+#[cfg(target_os = "linux")]
+fn assert_all_but_one_covered(report: &Value) {
+    let covered = (report["covered"].as_u64(), report["planned"].as_u64());
+    assert_eq!(covered, (Some(21), Some(22)), "{}", report["failed"]);
+}
+
+/// Holds a lease on a file: opening it blocks until the lease is given back, and that does not happen.
 #[cfg(target_os = "linux")]
 struct Lease(Child);
 
@@ -262,12 +270,7 @@ fn a_search_goes_around_what_never_answers() {
     assert!(began.elapsed() < Duration::from_secs(40), "a lease ends after 45 s: {:?}", began.elapsed());
     assert_eq!(code(&output), 4, "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (report["covered"].as_u64(), report["planned"].as_u64()),
-        (Some(21), Some(22)),
-        "{}",
-        report["failed"]
-    );
+    assert_all_but_one_covered(&report);
     let failed = &report["failed"][0];
     assert_eq!((&failed["job"], &failed["host"]), (&Value::from("vision/a"), &Value::from("node-002")));
     assert!(failed["reason"].as_str().unwrap().contains("its storage does not answer"), "{failed}");
@@ -288,12 +291,7 @@ fn a_profile_that_never_answers_is_given_up_and_the_others_count() {
     let output = fleet.run(&["report", &parts, "--json"]);
     assert_eq!(code(&output), 4);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (report["covered"].as_u64(), report["planned"].as_u64()),
-        (Some(21), Some(22)),
-        "{}",
-        report["failed"]
-    );
+    assert_all_but_one_covered(&report);
     let reason = report["failed"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("nothing could be read for 3.00 s; its storage does not answer"), "{reason}");
     // The mount is back: the shard runs again, because a file was missing.

@@ -10,6 +10,7 @@ use std::process::Output;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use stepscope_testkit::hostile::bombs;
+#[cfg(unix)]
 use stepscope_testkit::hostile::shapes::{Content, SHAPES};
 use support::{code, stepscope};
 

@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use stepscope_session::views::VIEWS;
+use stepscope_results::views::VIEWS;
 use stepscope_testkit::chrome::{ChromeEvent, ChromeTrace};
 use support::stepscope;
 
@@ -101,10 +101,11 @@ fn no_file_that_is_written_carries_names_raw() {
 fn no_command_lets_names_steer_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let path = profile(folder.path());
-    let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
-    let mut commands: Vec<Vec<&str>> =
-        ["report", "info"].iter().chain(&views).map(|view| vec![*view, &path]).collect();
-    commands.extend(views.iter().map(|view| vec![*view, &path, "--csv"]));
+    let mut commands: Vec<Vec<&str>> = vec![vec!["report", &path], vec!["info", &path]];
+    for view in VIEWS {
+        commands.push(view.command().chain([path.as_str()]).collect());
+        commands.push(view.command().chain([path.as_str(), "--csv"]).collect());
+    }
     commands.push(vec!["report", &path, "--markdown"]);
     commands.push(vec!["compare", &path, &path]);
     commands.push(vec!["gate", &path, &path]);

@@ -1,4 +1,5 @@
 //! `stepscope run` as a user sees it: the command behaves as it would on its own, and a summary follows.
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;

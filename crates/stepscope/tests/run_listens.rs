@@ -44,7 +44,7 @@ print('all is well')
     assert!(retracing["line"].as_str().unwrap().contains("5 out of the last 5"), "{retracing}");
     assert_eq!(finding(&run, "recompilation").unwrap()["subject"], "forward");
     assert_eq!(run["findings"].as_array().unwrap().len(), 2);
-    assert!(page.contains("traces train_step again and again"), "{page}");
+    assert!(page.contains("retraces train_step repeatedly"), "{page}");
 }
 
 #[test]

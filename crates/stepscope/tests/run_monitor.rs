@@ -1,4 +1,5 @@
 //! `stepscope monitor` as a user sees it: CSV and JSON for programs, a dashboard that restores the terminal.
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;

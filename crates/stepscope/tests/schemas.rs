@@ -1,5 +1,5 @@
 //! `docs/schema/` is the truth about every `--json`: real output of every command fits its schema, and every schema that
-//! the help names is there. `STEPSCOPE_WRITE_DOCS=1` drafts the schema of a new view and renews the list of views.
+//! the help names is there. `STEPSCOPE_WRITE_DOCS=1` writes the schemas and the list of views.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
@@ -11,9 +11,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use stepscope_session::views::VIEWS;
+use stepscope_results::views::VIEWS;
 use stepscope_testkit::corpus::{corpus, files_below};
-use support::{draft, root, schema, stepscope};
+use support::{generated, root, schema, stepscope};
 
 /// What a command writes to standard output.
 fn written<S: AsRef<OsStr>>(args: &[S]) -> Value {
@@ -29,9 +29,12 @@ fn read_with_everything(path: &str) {
     schema::fits(&written(&["report", path, "--json"]));
     schema::fits(&written(&["info", path, "--json"]));
     for view in VIEWS {
-        schema::fits(&written(&[view.name, path, "--json"]));
+        let with = |options: &[&str]| -> Vec<String> {
+            view.command().chain([path, "--json"]).chain(options.iter().copied()).map(str::to_owned).collect()
+        };
+        schema::fits(&written(&with(&[])));
         for grouping in view.groupings {
-            schema::fits(&written(&[view.name, path, "--json", "--by", grouping.by]));
+            schema::fits(&written(&with(&["--by", grouping.by])));
         }
     }
 }
@@ -120,8 +123,7 @@ fn runs_and_monitors_fit() {
 #[test]
 fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
     if std::env::var_os("STEPSCOPE_WRITE_DOCS").is_some() {
-        draft::write_missing();
-        draft::write_list();
+        generated::write();
     }
     let text = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let named =
@@ -132,7 +134,7 @@ fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
     named.insert("capture".to_owned());
     // What the page asks the server for.
     named.extend(["fleet-page", "fleet-steps"].map(str::to_owned));
-    let files = fs::read_dir(schema::folder()).unwrap().flatten();
+    let files = fs::read_dir(schema::folder()).unwrap().flatten().filter(|entry| entry.path().is_file());
     let files =
         files.map(|entry| entry.file_name().to_string_lossy().trim_end_matches(".v1.json").to_owned());
     let files: BTreeSet<String> = files.collect();
@@ -143,7 +145,15 @@ fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
         assert_eq!(title, &format!("stepscope.{name}.v1"));
         assert!(page.contains(&format!("schema/{name}.v1.json")), "docs/json.md does not list {name}");
     }
-    assert!(page == draft::with_list(&page), "docs/json.md is out of date; run cargo xtask docs --write");
+    assert!(page == generated::with_list(&page), "docs/json.md is out of date; run cargo xtask docs --write");
+}
+
+#[test]
+fn every_schema_is_what_its_declaration_says() {
+    for (name, text) in generated::schemas() {
+        let written = fs::read_to_string(schema::folder().join(format!("{name}.v1.json"))).unwrap();
+        assert!(written == text, "{name}: run cargo xtask docs --write");
+    }
 }
 
 #[test]

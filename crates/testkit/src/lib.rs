@@ -4,11 +4,14 @@
 pub mod chrome;
 pub mod corpus;
 pub mod damage;
+pub mod hlo;
 pub mod hostile;
 pub mod memory;
 pub mod ncu;
 pub mod nsys;
+pub mod pprof;
 pub mod skip;
+pub mod snapshot;
 pub mod stage;
 pub mod tfevents;
 pub mod tfprof;

@@ -1,4 +1,4 @@
-//! An allocator that counts, to find what uses more memory than it should although nothing breaks. Whoever counts makes it
+//! An allocator that counts, to find what uses more memory than it should although nothing breaks. A program that counts makes it
 //! the allocator of its program:
 //!
 //! ```ignore

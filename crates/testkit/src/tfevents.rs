@@ -34,7 +34,7 @@ pub fn with_value(wall_s: f64, step: u8, value: &[u8]) -> Vec<u8> {
 }
 
 /// Castagnoli's checksum, bit by bit, rotated and shifted as TensorFlow's records have it.
-fn masked_crc(bytes: &[u8]) -> u32 {
+pub(crate) fn masked_crc(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
         crc ^= u32::from(*byte);

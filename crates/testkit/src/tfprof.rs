@@ -1,6 +1,7 @@
 //! Files of classic TensorFlow, written byte by byte: a small model with one matrix product, its runs, its op log, a
 //! saved profile, a checkpoint and an event file.
 
+use crate::tfevents::masked_crc;
 use crate::xspace::Message;
 
 /// A node: name, operation, inputs, shape of its output.
@@ -284,7 +285,7 @@ pub fn checkpoint() -> (Vec<u8>, Vec<u8>) {
     checkpoint_that_repeats(1, 1)
 }
 
-/// A checkpoint with so many variables that all have the same values, in a block that the index names so many times.
+/// A checkpoint with this many variables that share their values, in one block that the index names for each.
 pub fn checkpoint_that_repeats(variables: usize, times: usize) -> (Vec<u8>, Vec<u8>) {
     let data: Vec<u8> =
         [0.5f32, -1.25, 2.0, 0.0, 1.0, 3.5].iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -293,7 +294,7 @@ pub fn checkpoint_that_repeats(variables: usize, times: usize) -> (Vec<u8>, Vec<
         entry.varint(1, 1);
         entry.bytes(2, &shape(&[3, 2]));
         entry.varint(5, data.len() as u64);
-        entry.fixed32(6, masked(&data));
+        entry.fixed32(6, masked_crc(&data));
     });
     let names: Vec<String> = (1..variables).map(|number| format!("dense_{number}/kernel")).collect();
     let mut pairs: Vec<(&[u8], &[u8])> = vec![(b"", &header), (b"dense/kernel", &entry)];
@@ -327,7 +328,7 @@ fn append(file: &mut Vec<u8>, block: &[u8]) -> (usize, usize) {
     let at = file.len();
     file.extend_from_slice(block);
     file.push(0);
-    let checksum = masked(&file[at..]);
+    let checksum = masked_crc(&file[at..]);
     file.extend(checksum.to_le_bytes());
     (at, block.len())
 }
@@ -349,9 +350,9 @@ pub fn events(graph: &[u8], runs: &[Vec<u8>]) -> Vec<u8> {
         });
         let len = (event.len() as u64).to_le_bytes();
         file.extend(len);
-        file.extend(masked(&len).to_le_bytes());
+        file.extend(masked_crc(&len).to_le_bytes());
         file.extend_from_slice(&event);
-        file.extend(masked(&event).to_le_bytes());
+        file.extend(masked_crc(&event).to_le_bytes());
     };
     add(&|event| event.bytes(3, b"brain.Event:2"));
     add(&|event| event.bytes(4, graph));
@@ -370,14 +371,20 @@ pub fn events(graph: &[u8], runs: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The masked CRC-32C, bit by bit.
-fn masked(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-        }
-    }
-    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
+/// The Chrome JSON that TensorFlow writes for a run: the devices, and of each op the number of its device, its node, its type,
+/// its start and its length in microseconds.
+pub fn timeline(devices: &[&str], ops: &[(usize, &str, &str, i64, i64)]) -> String {
+    /// Any time after 2001, from which on readers take microseconds for a date.
+    const EPOCH_US: i64 = 1_500_000_000_000_000;
+    let names = devices.iter().enumerate().map(|(pid, name)| {
+        format!(r#"{{"name":"process_name","ph":"M","pid":{pid},"args":{{"name":"{name} Compute"}}}}"#)
+    });
+    let ops = ops.iter().map(|(pid, node, op, at, dur)| {
+        let (at, args) = (EPOCH_US + at, format!(r#"{{"name":"{node}","op":"{op}"}}"#));
+        format!(
+            r#"{{"pid":{pid},"tid":0,"cat":"Op","ph":"X","name":"{op}","ts":{at},"dur":{dur},"args":{args}}}"#
+        )
+    });
+    let events: Vec<String> = names.chain(ops).collect();
+    format!(r#"{{"traceEvents":[{}]}}"#, events.join(","))
 }

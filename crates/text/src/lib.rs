@@ -66,6 +66,18 @@ pub fn short(value: f64) -> String {
     decimal(value, decimals)
 }
 
+/// A large number with a prefix: `1.42 G`, `918 T`.
+pub fn prefixed(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
+    let prefixes = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.into_iter().find(|(size, _)| value.abs() >= *size) {
+        Some((size, prefix)) => format!("{} {prefix}", short(value / size)),
+        None => short(value),
+    }
+}
+
 /// A duration in a suitable unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `3 min 20 s`, `34 h 43 min`.
 pub fn duration_ms(ms: f64) -> String {
     if !ms.is_finite() {

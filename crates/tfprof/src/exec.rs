@@ -51,7 +51,7 @@ impl MemorySums {
 
 impl Exec {
     /// Adds when it ran on a device.
-    pub fn add_time(&mut self, number: u32, device: &Device, record: &NodeRecord<'_>) {
+    pub(crate) fn add_time(&mut self, number: u32, device: &Device, record: &NodeRecord<'_>) {
         let start = record.start_micros;
         if start <= 0 {
             return;
@@ -77,7 +77,7 @@ impl Exec {
     }
 
     /// Adds what it did with memory.
-    pub fn add_memory(&mut self, device: &Device, record: &NodeRecord<'_>) {
+    pub(crate) fn add_memory(&mut self, device: &Device, record: &NodeRecord<'_>) {
         if record.start_micros <= 0 {
             return;
         }

@@ -387,7 +387,7 @@ impl Node {
     }
 
     /// Whether the step can be drawn.
-    pub fn trackable(&self, step: i64) -> Option<&Exec> {
+    pub(crate) fn trackable(&self, step: i64) -> Option<&Exec> {
         let exec = self.execs.get(&step)?;
         (exec.start != 0 && !self.device.is_empty() && !self.host_device.is_empty()).then_some(exec)
     }

@@ -71,7 +71,7 @@ impl Profile {
         })
     }
 
-    /// The nodes that nobody uses, where a walk through the graph begins.
+    /// The unused nodes, where a walk through the graph begins.
     pub fn ends(&self, step: i64) -> Vec<NodeLine> {
         roots(self).into_iter().map(|index| line(&self.nodes[index], step)).collect()
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stepscope_analyze::time::critical::{CriticalPath, Link};
-use stepscope_render::views::critical_path::kind;
-use stepscope_render::words::terms;
+use stepscope_results::views::critical_path::kind;
+use stepscope_results::words::terms;
 use stepscope_trace::Time;
 
 use super::model::Model;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stepscope_analyze::devices::collectives::clock::Clocks;
-use stepscope_render::words::terms;
+use stepscope_results::words::terms;
 use stepscope_session::HostProfile;
 use stepscope_trace::{ProcessKind, TrackKind};
 

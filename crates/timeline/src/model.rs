@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+
 use stepscope_analyze::devices::collectives::clock::Clocks;
 use stepscope_analyze::devices::collectives::{CollectivesPartial, RankRun};
 use stepscope_analyze::states::launches::Launch;
 use stepscope_analyze::steps::Origin;
-use stepscope_analyze::{Context, Shares};
-use stepscope_render::words::terms;
+use stepscope_analyze::{Analysis, Context, Shares};
+use stepscope_results::words::terms;
 use stepscope_session::{HostClock, HostMove, HostProfile, Profile, moved, moves};
 use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
@@ -123,7 +124,7 @@ pub struct HostParts {
 impl HostParts {
     /// The number of a kind's name, and its category.
     #[inline]
-    pub fn look_of(&self, kind: KindId) -> (u32, u8) {
+    pub(crate) fn look_of(&self, kind: KindId) -> (u32, u8) {
         self.looks.get(kind.index()).copied().unwrap_or((0, look::NONE))
     }
 }

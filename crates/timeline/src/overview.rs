@@ -8,7 +8,7 @@ use stepscope_trace::Dur;
 use super::model::{Model, ns};
 
 /// Number of pieces into which a host's trace is divided once; coarser overviews are built from them.
-pub const FINE: usize = 4096;
+pub(crate) const FINE: usize = 4096;
 
 /// The breakdown of each of [`FINE`] pieces of a trace.
 pub fn fine(context: &Context) -> Vec<Shares> {

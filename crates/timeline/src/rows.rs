@@ -75,7 +75,7 @@ impl Layout {
     }
 
     /// Whether this row is the first of a lane, so that nothing encloses its events.
-    pub fn is_outermost(&self, row: usize) -> bool {
+    pub(crate) fn is_outermost(&self, row: usize) -> bool {
         self.lanes.iter().any(|&first| usize::from(first) == row)
     }
 }

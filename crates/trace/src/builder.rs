@@ -13,6 +13,7 @@ use crate::device::{Device, Environment};
 use crate::flow::{FlowDirection, FlowPoint};
 use crate::ids::{ArgSourceId, DeviceId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
+use crate::memory::MemoryLog;
 use crate::note::{Note, NoteKind};
 use crate::strings::StringTableBuilder;
 use crate::time::{Clock, Dur, Span, Time};
@@ -20,7 +21,7 @@ use crate::trace::{Process, ProcessKind, Trace};
 use crate::track::{CounterSamples, Track, TrackKind};
 
 /// Different notes that are kept one by one. A damaged file may name something else in each of its events.
-pub const MOST_NOTES: usize = 2_000;
+pub(crate) const MOST_NOTES: usize = 2_000;
 /// What notes beyond that are about.
 const OTHER_NOTES: &str = "others";
 
@@ -45,6 +46,8 @@ pub struct TraceBuilder {
     pub environment: Environment,
     /// How the trace's time relates to wall-clock time.
     pub clock: Clock,
+    /// Blocks of memory, if the file records them as such.
+    pub memory: Option<Box<MemoryLog>>,
     kinds: Vec<Kind>,
     kind_lookup: HashMap<Kind, KindId, FxBuildHasher>,
     processes: Vec<Process>,
@@ -75,6 +78,7 @@ impl TraceBuilder {
             arena: ArgArena::new(),
             environment: Environment::default(),
             clock: Clock::default(),
+            memory: None,
             kinds: Vec::new(),
             kind_lookup: HashMap::default(),
             processes: Vec::new(),
@@ -261,6 +265,7 @@ impl TraceBuilder {
             clock: self.clock,
             arg_sources: self.arg_sources,
             attachments: self.attachments,
+            memory: self.memory,
             span,
             events,
         }

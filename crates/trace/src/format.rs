@@ -12,6 +12,8 @@ pub enum Delivers {
     Timeline,
     /// What ran when in single runs of a program, one file each.
     Runs,
+    /// Who holds memory, without what ran. Completes a timeline in the same folder.
+    Memory,
     /// Hardware counters of single kernels. They complete a timeline in the same folder.
     Counters,
     /// Samples of devices, taken by a monitor. They complete a timeline in the same folder.
@@ -26,6 +28,7 @@ impl Delivers {
         match self {
             Delivers::Timeline => "timeline",
             Delivers::Runs => "runs",
+            Delivers::Memory => "memory",
             Delivers::Counters => "counters",
             Delivers::Samples => "samples",
             Delivers::RunSamples => "run-samples",

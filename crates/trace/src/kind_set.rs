@@ -2,7 +2,7 @@
 //!
 //! Many analyses look for a few kinds among millions of events: markers, compilations, allocations. A dozen such
 //! passes over nine million events are a noticeable part of a report. A track therefore keeps 64 bits for every 4,096
-//! events that tell which kinds may be among them, two thousandths of the column, and most blocks are skipped.
+//! events that say which kinds may be among them, two thousandths of the column, and most blocks are skipped.
 
 use crate::block::Block;
 use crate::ids::{KindId, TrackId};

@@ -23,7 +23,7 @@ mod huge_pages;
 mod ids;
 mod kind;
 mod kind_set;
-pub mod load_test;
+pub mod memory;
 mod near;
 mod nesting;
 mod note;
@@ -33,7 +33,6 @@ mod strings;
 mod time;
 mod trace;
 mod track;
-pub mod usage;
 mod zeros;
 
 pub use args::{ArgArena, ArgRef, ArgSource, Datum, Value};

@@ -127,7 +127,7 @@ pub enum LogFault {
     Record,
     /// The length of a record does not match its checksum, but the record does; it is kept.
     Length,
-    /// So many bytes make no records.
+    /// Number of bytes that are not records.
     Gap(u64),
     /// The file ends within a record: it is still being written, or was cut off.
     Cut,

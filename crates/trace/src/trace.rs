@@ -6,6 +6,7 @@ use crate::flow::FlowPoint;
 use crate::ids::{DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
 use crate::kind::Kind;
 use crate::kind_set::KindSet;
+use crate::memory::MemoryLog;
 use crate::note::{Note, NoteKind};
 use crate::strings::StringTable;
 use crate::time::{Clock, Span};
@@ -51,6 +52,7 @@ pub struct Trace {
     pub(crate) clock: Clock,
     pub(crate) arg_sources: Vec<Box<dyn ArgSource>>,
     pub(crate) attachments: Vec<(StrId, ArgRef)>,
+    pub(crate) memory: Option<Box<MemoryLog>>,
     pub(crate) span: Option<Span>,
     pub(crate) events: u64,
 }
@@ -156,6 +158,11 @@ impl Trace {
         self.attachments.iter().map(|&(name, at)| (name, Args { trace: self, refs: [Some(at), None] }))
     }
 
+    /// Blocks of memory with their owners, if the file records them as such.
+    pub fn memory(&self) -> Option<&MemoryLog> {
+        self.memory.as_deref()
+    }
+
     /// From the first event's start to the last one's end; `None` without events and samples.
     pub fn span(&self) -> Option<Span> {
         self.span
@@ -193,6 +200,7 @@ impl Trace {
             + self.tracks.capacity() * size_of::<Track>()
             + self.flows.capacity() * size_of::<FlowPoint>()
             + self.arg_sources.iter().map(|source| source.heap_bytes()).sum::<usize>()
+            + self.memory.as_ref().map_or(0, |memory| memory.heap_bytes())
     }
 }
 

@@ -187,7 +187,7 @@ impl Track {
 
     /// Location of the `index`th event's own arguments.
     #[inline]
-    pub fn args_of(&self, index: usize) -> Option<ArgRef> {
+    pub(crate) fn args_of(&self, index: usize) -> Option<ArgRef> {
         self.columns.args.get(index).map(|at| ArgRef { source: self.arg_source, at })
     }
 

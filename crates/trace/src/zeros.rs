@@ -1,4 +1,4 @@
-//! Columns of zeros whose memory nobody has written to yet.
+//! Columns of zeros whose memory was not written to yet.
 //!
 //! The system clears a page when it is first written to. That costs more than anything that is written into it, so it must
 //! happen on the core that fills the page, and only once. `vec![Time::ZERO; len]` would write all of it at once, on one

@@ -1,4 +1,4 @@
-"""Many hosts, jobs and days: which jobs waste most device time, and why; which host is slow again and again.
+"""Many hosts, jobs and days: which jobs waste most device time, and why; which host is repeatedly slow.
 
 On one machine:
 

@@ -3,8 +3,8 @@
  * `ViewTable`, so this list only grows by views with pictures.
  */
 import type { Component } from "svelte";
-import { Unreachable } from "../lib/api";
-import Overview from "./Overview.svelte";
+import { Unreachable } from "../server/ask";
+import Overview from "./overview/Overview.svelte";
 
 /** What every page is given: the session's number and the page's name. */
 export type PageComponent = Component<{ session: number; name: string }>;
@@ -12,24 +12,25 @@ export type PageComponent = Component<{ session: number; name: string }>;
 const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   // The first page is part of the main chunk.
   overview: () => Promise.resolve({ default: Overview }),
-  home: () => import("./Home.svelte"),
-  fleet: () => import("./Fleet.svelte"),
-  timeline: () => import("./Timeline.svelte"),
-  steps: () => import("./Steps.svelte"),
-  ops: () => import("./Ops.svelte"),
-  kernels: () => import("./Kernels.svelte"),
-  input: () => import("./Input.svelte"),
-  memory: () => import("./Memory.svelte"),
-  scopes: () => import("./Scopes.svelte"),
-  model: () => import("./Model.svelte"),
-  devices: () => import("./Devices.svelte"),
-  inference: () => import("./Inference.svelte"),
-  health: () => import("./Health.svelte"),
-  sql: () => import("./Sql.svelte"),
-  compare: () => import("./Compare.svelte"),
-  curves: () => import("./Curves.svelte"),
+  home: () => import("./home/Home.svelte"),
+  fleet: () => import("./fleet/Fleet.svelte"),
+  timeline: () => import("./timeline/Timeline.svelte"),
+  steps: () => import("./steps/Steps.svelte"),
+  path: () => import("./path/Path.svelte"),
+  ops: () => import("./ops/Ops.svelte"),
+  kernels: () => import("./kernels/Kernels.svelte"),
+  input: () => import("./input/Input.svelte"),
+  memory: () => import("./memory/Memory.svelte"),
+  scopes: () => import("./scopes/Scopes.svelte"),
+  model: () => import("./model/Model.svelte"),
+  devices: () => import("./devices/Devices.svelte"),
+  inference: () => import("./inference/Inference.svelte"),
+  health: () => import("./health/Health.svelte"),
+  sql: () => import("./sql/Sql.svelte"),
+  compare: () => import("./compare/Compare.svelte"),
+  curves: () => import("./curves/Curves.svelte"),
 };
-const anyView = () => import("../lib/ViewTable.svelte");
+const anyView = () => import("../table/ViewTable.svelte");
 
 /** Loads a page's component. */
 export async function load(name: string): Promise<PageComponent> {

@@ -200,7 +200,7 @@ fn leads_well(label: &Label, report: &Report) -> bool {
 fn heads_well(entry: &Entry, report: &Report) -> bool {
     let first = report.first().map_or("nothing", |first| first.id.as_str());
     let by_first = entry.first.as_ref().map(|ids| ids.iter().any(|id| id == first));
-    let by_trust = entry.trust.as_ref().map(|ids| report.heads().any(|head| ids.contains(&head.id)));
+    let by_trust = entry.trust.as_ref().map(|ids| report.doubts().any(|doubt| ids.contains(&doubt.id)));
     match (by_first, by_trust) {
         (None, None) => true,
         (by_first, by_trust) => by_first.unwrap_or(false) || by_trust.unwrap_or(false),
@@ -233,9 +233,9 @@ fn step_or_capture(report: &Report) -> Option<f64> {
 }
 
 fn heads(report: &Report) -> String {
-    let heads = report.heads().map(|head| head.id.as_str());
+    let doubts = report.doubts().map(|doubt| doubt.id.as_str());
     let first = report.first().map_or("nothing", |first| first.id.as_str());
-    heads.chain([first]).collect::<Vec<_>>().join(", ")
+    [first].into_iter().chain(doubts).collect::<Vec<_>>().join(", ")
 }
 
 fn wanted(entry: &Entry) -> String {
@@ -262,7 +262,8 @@ mod tests {
 
     fn report(findings: &[(&str, &str, Option<f64>)]) -> Report {
         let finding = |&(id, severity, gain): &(&str, &str, Option<f64>)| {
-            json!({"id": id, "severity": severity, "gain_ms_per_step": gain, "summary": "it takes 40 ms",
+            let about = if id == "too-few-steps" { "trust" } else { "cause" };
+            json!({"id": id, "about": about, "severity": severity, "gain_ms_per_step": gain, "summary": "it takes 40 ms",
                    "evidence": ["`forward`"], "advice": []})
         };
         let text = json!({"steps": {"median_ms": 100.0, "mean_ms": 120.0, "how": "marked"},

@@ -39,6 +39,8 @@ pub(crate) struct Share {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) about: String,
     pub(crate) severity: String,
     pub(crate) subject: Option<String>,
     pub(crate) gain_ms_per_step: Option<f64>,
@@ -47,16 +49,6 @@ pub(crate) struct Finding {
     pub(crate) evidence: Vec<String>,
     pub(crate) advice: Vec<String>,
 }
-
-/// Findings that make a profile untrustworthy: they lead the list and are not verdicts.
-const TRUST: &[&str] = &[
-    "startup-profiled",
-    "too-few-steps",
-    "no-steps",
-    "no-device-trace",
-    "truncated-trace",
-    "overhead-distorts",
-];
 
 /// The verdict of `stepscope compare --json`.
 pub(crate) fn compare(binary: &Path, base: &Path, new: &Path) -> Result<String, String> {
@@ -92,9 +84,9 @@ impl Report {
         self.findings.iter().find(|finding| !finding.is_about_trust())
     }
 
-    /// The findings about trust that head the list.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().take_while(|finding| finding.is_about_trust())
+    /// The findings about trust.
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_about_trust())
     }
 
     /// The share of a category, or of several as `a+b`.
@@ -113,7 +105,7 @@ impl Report {
 impl Finding {
     /// Whether it is about the recording instead of the program.
     pub(crate) fn is_about_trust(&self) -> bool {
-        TRUST.contains(&self.id.as_str())
+        self.about == "trust"
     }
 
     /// A warning or worse.

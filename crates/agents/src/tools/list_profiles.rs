@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde_json::json;
 use stepscope_read::files;
 use stepscope_render::format::utc;
-use stepscope_render::{Cell, Column, Format, Table};
+use stepscope_results::{Cell, Column, Format, Table};
 use stepscope_session::{ResolvedSession, all_sessions_within};
 
 use super::{Tool, cursor_schema};

@@ -50,7 +50,7 @@ fn run(_: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
 pub(super) fn all() -> String {
     let mut text =
         String::from("All times are ns from the start of the recording; any value may be NULL.\n\n");
-    for table in TABLES {
+    for table in TABLES.iter() {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}({}): {}", table.name, columns.join(", "), table.about);
@@ -69,7 +69,7 @@ pub(super) fn all() -> String {
 
 fn one(table: &Table) -> String {
     let mut text = format!("{}: {}\n", table.name, table.about);
-    for column in table.columns {
+    for column in table.columns.iter() {
         let hidden = if column.hidden { " (not part of SELECT *)" } else { "" };
         let _ = writeln!(text, "  {} {}: {}{hidden}", column.name, column.holds.sql(), column.about);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stepscope_query::{Database, Holder, Limits, QueryError, Value};
-use stepscope_render::{Cell, Column, Format, Table};
+use stepscope_results::{Cell, Column, Format, Table};
 use stepscope_session::{Problem, Profile};
 
 use super::{Tool, cursor_schema, path_schema, session_schema};

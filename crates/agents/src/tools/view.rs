@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stepscope_render::format::quoted;
-use stepscope_render::{Select, Style};
-use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
+use stepscope_results::Select;
+use stepscope_results::views::{DEFAULT_GROUPING, VIEWS, View};
 use stepscope_session::{Cause, Hosts, Problem};
 
 use super::{Tool, cursor_schema, path_schema, session_schema};
@@ -57,7 +57,7 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let owned = |key| arguments.text(key).map(|text| text.map(str::to_owned));
     let select = Select { top: Some(0), sort: owned("sort")?, filter: owned("filter")? };
     let asked = desk.open(arguments.needed("path")?, arguments.text("session")?)?;
-    let table = view.of(&Hosts::of(&asked.opened.profile), grouped, Style::PLAIN)?;
+    let table = Hosts::of(&asked.opened.profile).table(view, grouped)?;
     desk.stop.check()?;
     let picked = table.pick(&select, None)?;
     page_of_table(&asked.notes, &table, &picked.rows, start, top)

@@ -80,7 +80,7 @@ impl Selection {
                 Some(Exclusion::Startup) => named || self.warm_up,
                 Some(Exclusion::Interrupted | Exclusion::IncompleteCycle) => named,
                 // Its length is unknown.
-                Some(Exclusion::Incomplete | Exclusion::Unrecorded) | None => false,
+                Some(Exclusion::Incomplete | Exclusion::Unrecorded | Exclusion::Empty) | None => false,
             };
             step.excluded = step.excluded.filter(|_| !counts);
         }

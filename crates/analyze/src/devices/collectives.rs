@@ -19,6 +19,7 @@ pub mod clock;
 use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::vocabulary::Role;
 use crate::vocabulary::names::kernel_short_name;
@@ -75,9 +76,22 @@ pub struct CollectivesPartial {
     world_size: Option<u64>,
 }
 
-impl CollectivesPartial {
+/// What the collectives of all ranks say together.
+#[derive(Clone, Debug, Default)]
+pub struct Collectives {
+    /// How long ranks wait for one another; `None` of one rank.
+    pub waiting: Option<Waiting>,
+    /// Ranks of the job, recorded or not; `None` if no recorder says.
+    pub world_size: Option<u64>,
+    /// How the hosts' clocks stand to one another; `None` if there is one clock.
+    pub clocks: Option<Clocks>,
+}
+
+impl Analysis for CollectivesPartial {
+    type Output = Collectives;
+
     /// The collectives of one host in the counted steps.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let trace = context.trace;
         let breakdown = context.breakdown();
         let keys = Keys::of(trace);
@@ -110,18 +124,13 @@ impl CollectivesPartial {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: CollectivesPartial) {
+    fn merge(&mut self, other: CollectivesPartial) {
         self.ranks.extend(other.ranks);
         self.world_size = self.world_size.max(other.world_size);
     }
 
-    /// Ranks of the job, recorded or not; `None` if no recorder says.
-    pub fn world_size(&self) -> Option<u64> {
-        self.world_size
-    }
-
     /// Keeps the first steps, as many as fit.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         const RUNS: usize = 2_048;
         for rank in self.ranks.iter_mut().filter(|rank| rank.runs.len() > RUNS) {
             let steps = |runs: &[Run]| runs.chunk_by(|a, b| a.step == b.step).count();
@@ -134,6 +143,14 @@ impl CollectivesPartial {
         }
     }
 
+    fn finish(self) -> Collectives {
+        let world_size = self.world_size;
+        let ranks = self.align();
+        Collectives { waiting: ranks.waiting(), world_size, clocks: ranks.clocks }
+    }
+}
+
+impl CollectivesPartial {
     /// The largest group of ranks that belong together, on the clock of the first.
     pub fn align(self) -> Aligned {
         let mut ranks = self.ranks;

@@ -4,6 +4,9 @@
 
 use stepscope_trace::{Dur, ProcessKind, Trace, Track, TrackKind};
 
+use crate::analysis::Analysis;
+use crate::context::Context;
+
 /// The samples of one metric over the whole log.
 #[derive(Copy, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sampled {
@@ -124,9 +127,12 @@ pub struct GpuSamplesPartial {
     gpus: Vec<GpuSamples>,
 }
 
-impl GpuSamplesPartial {
+impl Analysis for GpuSamplesPartial {
+    type Output = Vec<GpuSamples>;
+
     /// The GPUs of one host.
-    pub fn of(trace: &Trace, host: &str) -> Self {
+    fn of(context: &Context) -> Self {
+        let (trace, host) = (context.trace, &context.host);
         let mut gpus: Vec<(usize, GpuSamples)> = Vec::new();
         for track in trace.tracks() {
             let Some(name) = metric(trace, track) else { continue };
@@ -135,7 +141,7 @@ impl GpuSamplesPartial {
                 && !gpus.iter().any(|(known, _)| *known == process)
             {
                 let id = trace.str(trace.process(track.process).name).to_owned();
-                gpus.push((process, GpuSamples { host: host.to_owned(), id, ..GpuSamples::default() }));
+                gpus.push((process, GpuSamples { host: host.clone(), id, ..GpuSamples::default() }));
             }
             if let Some((_, gpu)) = gpus.iter_mut().find(|(known, _)| *known == process) {
                 gpu.add(name, track);
@@ -144,21 +150,23 @@ impl GpuSamplesPartial {
         GpuSamplesPartial { gpus: gpus.into_iter().map(|(_, gpu)| gpu).collect() }
     }
 
-    /// Whether nothing was sampled.
-    pub fn is_empty(&self) -> bool {
-        self.gpus.is_empty()
-    }
-
     /// Adds another host.
-    pub fn merge(&mut self, other: GpuSamplesPartial) {
+    fn merge(&mut self, other: GpuSamplesPartial) {
         self.gpus.extend(other.gpus);
     }
 
     /// All GPUs, by host.
-    pub fn finish(self) -> Vec<GpuSamples> {
+    fn finish(self) -> Vec<GpuSamples> {
         let mut gpus = self.gpus;
         gpus.sort_by(|a, b| a.host.cmp(&b.host));
         gpus
+    }
+}
+
+impl GpuSamplesPartial {
+    /// Whether nothing was sampled.
+    pub fn is_empty(&self) -> bool {
+        self.gpus.is_empty()
     }
 }
 
@@ -239,7 +247,7 @@ mod tests {
     fn a_mask_names_its_reasons_once() {
         let mask = "clocks_event_reasons.active";
         let trace = sampled(&[(mask, &[4.0, 68.0]), ("clocks_event_reasons.sw_power_cap", &[1.0, 1.0])]);
-        let gpus = GpuSamplesPartial::of(&trace, "a").finish();
+        let gpus = GpuSamplesPartial::of(&Context::new(&trace, "a")).finish();
         let named = ["sw_power_cap", "hw_thermal_slowdown"].map(str::to_owned).to_vec();
         assert_eq!(gpus[0].throttled, Some((1.0, named)));
     }
@@ -247,11 +255,11 @@ mod tests {
     #[test]
     fn what_stands_in_for_a_metric_does_not_displace_it() {
         let trace = sampled(&[("power.draw.instant [W]", &[9.0]), ("clocks.graphics [MHz]", &[7.0])]);
-        let gpus = GpuSamplesPartial::of(&trace, "a").finish();
+        let gpus = GpuSamplesPartial::of(&Context::new(&trace, "a")).finish();
         let one = |value: f64| Some(Sampled { mean: value, max: value });
         assert_eq!((gpus[0].power_w, gpus[0].clock_mhz), (one(9.0), one(7.0)));
         let trace = sampled(&[("clocks.sm [MHz]", &[5.0]), ("clocks.graphics [MHz]", &[7.0])]);
-        assert_eq!(GpuSamplesPartial::of(&trace, "a").finish()[0].clock_mhz, one(5.0));
+        assert_eq!(GpuSamplesPartial::of(&Context::new(&trace, "a")).finish()[0].clock_mhz, one(5.0));
     }
 
     #[test]
@@ -265,7 +273,7 @@ mod tests {
             ("clocks_throttle_reasons.gpu_idle", &[1.0, 1.0, 1.0, 1.0]),
         ]);
         assert!(!crate::vocabulary::has_timeline(&trace));
-        let gpus = GpuSamplesPartial::of(&trace, "a").finish();
+        let gpus = GpuSamplesPartial::of(&Context::new(&trace, "a")).finish();
         assert_eq!(gpus.len(), 1);
         assert_eq!(gpus[0].utilisation, Some(Sampled { mean: 0.5, max: 1.0 }));
         assert_eq!(gpus[0].memory_bytes, Some(Sampled { mean: 2.0 * MEBIBYTE, max: 3.0 * MEBIBYTE }));
@@ -277,6 +285,6 @@ mod tests {
     #[test]
     fn other_counters_are_no_samples() {
         let trace = sampled(&[("SM Active [Throughput %]", &[1.0])]);
-        assert!(GpuSamplesPartial::of(&trace, "a").finish().is_empty());
+        assert!(GpuSamplesPartial::of(&Context::new(&trace, "a")).finish().is_empty());
     }
 }

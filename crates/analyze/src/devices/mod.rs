@@ -4,6 +4,7 @@
 
 pub mod bottleneck;
 pub mod collectives;
+pub mod feeding;
 pub mod gpu_samples;
 
 use std::cmp::Reverse;

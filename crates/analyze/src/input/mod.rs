@@ -10,6 +10,7 @@ mod tfdata;
 
 use stepscope_trace::Dur;
 
+use crate::analysis::Analysis;
 use crate::breakdown::Category;
 use crate::context::Context;
 use crate::time::python::{PythonFrames, PythonPartial};
@@ -49,9 +50,11 @@ pub struct Input {
     pub python: PythonFrames,
 }
 
-impl InputPartial {
+impl Analysis for InputPartial {
+    type Output = Input;
+
     /// What one host says.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let breakdown = context.breakdown();
         let (mut waited, mut stepped, mut steps) = (Dur::ZERO, Dur::ZERO, 0);
         for (_, shares) in breakdown.counted() {
@@ -71,7 +74,7 @@ impl InputPartial {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: InputPartial) {
+    fn merge(&mut self, other: InputPartial) {
         self.hosts += other.hosts;
         self.steps += other.steps;
         self.waited += other.waited;
@@ -82,13 +85,13 @@ impl InputPartial {
     }
 
     /// Keeps a bounded number of fetches and frames.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         self.loaders.iter_mut().for_each(loader::LoaderTally::bound);
         self.python.bound();
     }
 
     /// The result.
-    pub fn finish(self) -> Input {
+    fn finish(self) -> Input {
         Input {
             hosts: self.hosts,
             steps: self.steps,

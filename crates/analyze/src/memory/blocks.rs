@@ -2,6 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
+use stepscope_trace::memory::Role;
 use stepscope_trace::{Span, Time};
 
 use super::records::{self, Record};
@@ -9,10 +10,16 @@ use crate::context::Context;
 use crate::vocabulary::op_type;
 
 /// Equal blocks that were live at the peak.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Live {
     /// The allocating op; empty if unknown.
     pub op: String,
+    /// The line of the user's program, `train.py:75 step`, if the recording has stacks.
+    #[serde(default)]
+    pub line: Option<String>,
+    /// What they are for.
+    #[serde(default)]
+    pub role: Option<Role>,
     /// The tensor's shape.
     pub shape: Option<String>,
     /// The tensor's type.
@@ -28,9 +35,9 @@ pub struct Live {
 }
 
 /// Blocks that were allocated in a step and never freed.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Leak {
-    /// The allocating op.
+    /// The allocating op, or the line of the user's program.
     pub op: String,
     /// The tensor's shape.
     pub shape: Option<String>,
@@ -40,6 +47,9 @@ pub struct Leak {
     pub bytes: i64,
     /// Number of steps in which such a block was allocated and kept.
     pub steps: u64,
+    /// Bytes kept per step, over the steps in which keeping can be told from not having freed yet.
+    #[serde(default)]
+    pub per_step: Option<f64>,
 }
 
 /// Maximum number of rows in a result.
@@ -57,7 +67,8 @@ pub(super) fn pair(records: &[Record]) -> Vec<u32> {
     let mut freed = vec![NEVER; records.len()];
     for two in order.windows(2) {
         let (take, give) = (&records[two[0] as usize], &records[two[1] as usize]);
-        if take.address == give.address && take.address != UNKNOWN && take.change >= 0 && give.change < 0 {
+        // A block where another one was has no recorded free before it.
+        if take.address == give.address && take.address != UNKNOWN && take.change >= 0 {
             freed[two[0] as usize] = two[1];
         }
     }
@@ -90,9 +101,7 @@ impl Rows<'_, '_> {
                 shape: shape.clone(),
                 data_type: data_type.clone(),
                 region: region.clone(),
-                blocks: 0,
-                bytes: 0,
-                requested: None,
+                ..Live::default()
             });
             self.rows.len() - 1
         });
@@ -106,34 +115,39 @@ impl Rows<'_, '_> {
     }
 }
 
-/// What was live at the peak, largest first.
+/// What was live at the peak, largest first. Never more than was in use: of blocks whose free was not recorded, the oldest
+/// are left out.
 pub(super) fn alive(context: &Context, records: &[Record], freed: &[u32], peak: usize) -> Vec<Live> {
     let mut rows = Rows { context, places: HashMap::default(), rows: Vec::new() };
-    for (record, &end) in records.iter().zip(freed).take(peak + 1) {
-        if record.change > 0 && record.address != UNKNOWN && (end == NEVER || end as usize > peak) {
+    let is_live = |(record, end): &(&Record, &u32)| {
+        record.change > 0 && record.address != UNKNOWN && (**end == NEVER || **end as usize > peak)
+    };
+    let live = || records.iter().zip(freed).take(peak + 1).filter(is_live).map(|(record, _)| record);
+    let known = live().fold(0, |sum: i64, record| sum.saturating_add(record.change));
+    let mut excess = known.saturating_sub(records.get(peak).map_or(0, Record::heap));
+    for record in live() {
+        if excess > 0 {
+            excess = excess.saturating_sub(record.change);
+        } else {
             rows.add(record);
         }
     }
     let mut rows = rows.rows;
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.op.cmp(&b.op)));
-    rest_in_one(&mut rows);
+    rest_in_one(&mut rows, MOST_ROWS);
     rows
 }
 
-/// Combines everything beyond [`MOST_ROWS`] into one unnamed row, so that the sum stays right.
-fn rest_in_one(rows: &mut Vec<Live>) {
-    if rows.len() <= MOST_ROWS {
+/// Combines everything beyond a number of rows into one unnamed row, so that the sum stays right.
+pub(super) fn rest_in_one(rows: &mut Vec<Live>, most: usize) {
+    if rows.len() <= most {
         return;
     }
-    let rest = rows.split_off(MOST_ROWS - 1);
+    let rest = rows.split_off(most - 1);
     rows.push(Live {
-        op: String::new(),
-        shape: None,
-        data_type: None,
-        region: None,
         blocks: rest.iter().map(|row| row.blocks).sum(),
         bytes: rest.iter().map(|row| row.bytes).fold(0, i64::saturating_add),
-        requested: None,
+        ..Live::default()
     });
 }
 
@@ -174,6 +188,7 @@ pub(super) fn leaks(
             blocks: row.blocks,
             bytes: row.bytes,
             steps,
+            per_step: None,
         })
         .collect();
     leaks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.op.cmp(&b.op)));

@@ -5,18 +5,25 @@
 //! sum, and shown as such. One [`MemoryPartial`] per host, merged, then finished into a [`Memory`].
 
 mod blocks;
+pub mod fit;
 mod growth;
+mod held;
 mod ledger;
+mod log;
+mod programs;
 mod records;
 
 use rayon::prelude::*;
 use stepscope_trace::Time;
+use stepscope_trace::memory::Role;
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::steps::How;
 
 pub use blocks::{Leak, Live};
 pub use growth::{Growth, StepMemory};
+pub use held::{At, BlockRow, FreeMemory, HeldAt, OutOfMemory, Pin, RoleSource, held_at};
 pub use ledger::Ledger;
 
 /// What one host says.
@@ -33,7 +40,7 @@ pub struct Memory {
 }
 
 /// One allocator of one host. Sizes are in bytes.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Allocator {
     /// The host.
     pub host: String,
@@ -47,6 +54,12 @@ pub struct Allocator {
     pub peak: i64,
     /// Time of the peak.
     pub peak_at: Time,
+    /// Whether the recording has times.
+    #[serde(default = "yes")]
+    pub timed: bool,
+    /// Whether the recording has a history, and not just the state at one moment.
+    #[serde(default = "yes")]
+    pub history: bool,
     /// Step number of the peak; `None` between steps.
     pub peak_step: Option<i64>,
     /// Its capacity.
@@ -63,6 +76,24 @@ pub struct Allocator {
     pub at_peak: Vec<Live>,
     /// Memory in use at the peak that was allocated before the capture.
     pub before_capture: i64,
+    /// Memory in use at the peak that loaded programs reserve for their temporaries.
+    #[serde(default)]
+    pub reserved_by_programs: i64,
+    /// The program that ran longest while that much was reserved.
+    #[serde(default)]
+    pub program: Option<String>,
+    /// Bytes at the peak per role, largest first; empty if no role is known.
+    #[serde(default)]
+    pub roles: Vec<(Option<Role>, i64)>,
+    /// Where those roles come from.
+    #[serde(default)]
+    pub roles_from: Option<RoleSource>,
+    /// The largest block that was asked for.
+    #[serde(default)]
+    pub largest_request: Option<u64>,
+    /// The last request that failed.
+    #[serde(default)]
+    pub out_of_memory: Option<OutOfMemory>,
     /// Memory per counted step.
     pub steps: Vec<StepMemory>,
     /// How it changes from step to step; `None` with too few steps.
@@ -78,24 +109,33 @@ impl Allocator {
     }
 }
 
+fn yes() -> bool {
+    true
+}
+
 /// Maximum number of points in a timeline.
 pub const MOST_POINTS: usize = 2_000;
 
-impl MemoryPartial {
+impl Analysis for MemoryPartial {
+    type Output = Memory;
+
     /// One pass over the tracks, then one over each allocator's records.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
+        if let Some(recorded) = context.trace.memory() {
+            return MemoryPartial { allocators: log::allocators(context, recorded) };
+        }
         let groups = records::collect(context);
         let allocators = groups.into_par_iter().filter_map(|group| allocator(context, group)).collect();
         MemoryPartial { allocators }
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: MemoryPartial) {
+    fn merge(&mut self, other: MemoryPartial) {
         self.allocators.extend(other.allocators);
     }
 
     /// Keeps what findings need: the peak, its largest owners and the growth, but few points in time.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         const POINTS: usize = 64;
         const ROWS: usize = 32;
         for allocator in &mut self.allocators {
@@ -103,11 +143,14 @@ impl MemoryPartial {
             crate::stored::thin(&mut allocator.steps, POINTS);
             allocator.at_peak.truncate(ROWS);
             allocator.leaks.truncate(ROWS);
+            if let Some(failure) = &mut allocator.out_of_memory {
+                failure.holders.truncate(ROWS);
+            }
         }
     }
 
     /// The result.
-    pub fn finish(self) -> Memory {
+    fn finish(self) -> Memory {
         let mut allocators = self.allocators;
         allocators
             .sort_by(|a, b| b.peak.cmp(&a.peak).then_with(|| (&a.host, &a.name).cmp(&(&b.host, &b.name))));
@@ -116,7 +159,7 @@ impl MemoryPartial {
 }
 
 fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
-    let records::Group { name, records } = group;
+    let records::Group { name, chip, records } = group;
     let peak_place = (0..records.len()).max_by_key(|&at| (records[at].in_use, std::cmp::Reverse(at)))?;
     let peak = records[peak_place];
     let details = records::details(context, peak.event);
@@ -136,13 +179,27 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
         frees: records.iter().filter(|record| record.change < 0).count() as u64,
         peak: peak.in_use,
         peak_at: peak.time,
+        timed: true,
+        history: true,
+        roles: Vec::new(),
+        roles_from: None,
+        largest_request: records
+            .iter()
+            .map(|record| record.change)
+            .max()
+            .and_then(|most| u64::try_from(most).ok()),
+        out_of_memory: None,
         peak_step: steps.iter().find(|(_, span)| span.contains(peak.time)).map(|&(number, _)| number),
         capacity: details.capacity(),
         reserved_at_peak: details.reserved,
         lifetime_peak: lifetime,
         fragmentation_at_peak: details.fragmentation,
         timeline: timeline(&records),
-        before_capture: if addressed { peak.in_use.saturating_sub(known).max(0) } else { 0 },
+        before_capture: if addressed { peak.heap().saturating_sub(known).max(0) } else { 0 },
+        reserved_by_programs: peak.reserved,
+        program: chip
+            .filter(|_| peak.reserved > 0)
+            .and_then(|chip| programs::reserving(context, chip, &records, peak_place)),
         at_peak,
         growth: growth::growth(&by_step),
         leaks: blocks::leaks(context, &records, &freed, &steps),

@@ -2,4 +2,6 @@
 
 pub mod health;
 pub mod info;
+pub mod issues;
 pub mod step_markers;
+pub mod tracer_frames;

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind};
 
 use super::evaluation::is_evaluation;
-use super::{Candidate, How};
+use super::work::Work;
+use super::{Candidate, How, host_works};
 use crate::host_trace::HostTrace;
 use crate::vocabulary::{Keys, Role};
 
 pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
-    host_markers(recorded).or_else(|| device_steps(recorded.trace))
+    host_markers(recorded).or_else(|| device_steps(recorded))
 }
 
 /// Markers with one name on one track.
@@ -30,6 +31,12 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
     if families.keys().any(|(name, _)| !is_evaluation(name)) {
         families.retain(|(name, _), _| !is_evaluation(name));
     }
+    // The profiler's own calls may leave a mark around nothing, whose step has none.
+    let work = Work::of(recorded, &[]);
+    if !work.all().is_zero() {
+        let works = |span: Span| host_works(recorded, span) || !work.within(span).is_zero();
+        families.retain(|_, marks| reach(marks).any(works));
+    }
     // There may be several: an outer loop, a part of a step. The one that covers most of the time is the loop; if
     // two cover the same time, the one with more steps.
     let held = |marks: &Vec<(i64, Span)>| marks.iter().map(|(_, span)| span.dur()).sum::<Dur>().ps();
@@ -47,6 +54,15 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
         ends_known: true,
         breaks: Vec::new(),
     })
+}
+
+/// From each mark to the next one, because a loop may do its work between them; the last ends itself.
+fn reach(marks: &[(i64, Span)]) -> impl Iterator<Item = Span> {
+    let starts = marks.iter().skip(1).map(|(_, next)| Some(next.start)).chain([None]);
+    marks
+        .iter()
+        .zip(starts)
+        .map(|((_, own), next)| Span::new(own.start, next.unwrap_or(own.end).max(own.end)))
 }
 
 fn collect(trace: &Trace, track: &Track, marks: &KindSet, families: &mut Family) {
@@ -84,7 +100,11 @@ fn outermost(marks: Vec<(i64, Span)>) -> Vec<(i64, Span)> {
     kept
 }
 
-fn device_steps(trace: &Trace) -> Option<Candidate> {
+/// The steps that a profiler derived for a device.
+///
+/// It gives all that comes after a program to its step, for the last one also what the host does at the end of an epoch.
+fn device_steps(recorded: &HostTrace) -> Option<Candidate> {
+    let trace = recorded.trace;
     let track = trace
         .tracks()
         .iter()
@@ -97,7 +117,10 @@ fn device_steps(trace: &Trace) -> Option<Candidate> {
             (number, track.span_of(index))
         })
         .collect();
-    let marks = outermost(marks);
+    let mut marks = outermost(marks);
+    if let Some((_, last)) = marks.last_mut() {
+        *last = before_pause(*last, &Work::on_device(recorded));
+    }
     (!marks.is_empty()).then_some(Candidate {
         how: How::DeviceSteps,
         marks,
@@ -106,4 +129,78 @@ fn device_steps(trace: &Trace) -> Option<Candidate> {
         ends_known: true,
         breaks: Vec::new(),
     })
+}
+
+/// After a pause, a step with less than one part in this many of its work is over.
+const REST: i64 = 10;
+
+/// A step without a pause of the device that takes most of its time, and the little that follows: it is not known whether
+/// that recurs.
+fn before_pause(step: Span, work: &Work) -> Span {
+    let is_end = |gap: &Span| {
+        let rest = work.within(Span::new(gap.end, step.end));
+        gap.dur().ps() > step.dur().ps() / 2 && rest.ps() < work.within(step).ps() / REST
+    };
+    let end = work.longest_gap(step).filter(is_end).map_or(step.end, |gap| gap.start);
+    Span::new(step.start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Context;
+    use crate::sketch::{Arg, Sketch};
+    use crate::steps::{Exclusion, Origin, Steps};
+
+    /// Marks `ProfilerStep#…` at `(start, length)`, and kernels of 50 µs launched at `launches`; all in µs.
+    fn marked(marks: &[(i64, i64)], launches: &[i64]) -> Steps {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("python"), sketch.stream());
+        for (number, &(start, length)) in marks.iter().enumerate() {
+            let name = format!("ProfilerStep#{number}");
+            sketch.event_of(thread, "user_annotation", &name, start, length, &[]);
+        }
+        for (id, &at) in launches.iter().enumerate() {
+            let args = || [("correlation", Arg::Int(1 + id as i64))];
+            sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", at, 5, &args());
+            sketch.event_of(stream, "kernel", &format!("kernel{}", (id * id) % 37), at + 10, 50, &args());
+        }
+        let trace = sketch.finish();
+        Steps::of(&Context::new(&trace, "host"))
+    }
+
+    #[test]
+    fn marks_around_nothing_are_no_steps() {
+        let only = marked(&[(1_000, 14)], &[100, 300, 500]);
+        assert_eq!(only.origin, Origin::None, "{only:?}");
+        let launches: Vec<i64> = (0..4).map(|step| 1_000 * step + 100).collect();
+        let twice: Vec<(i64, i64)> =
+            (0..4).flat_map(|step| [(1_000 * step, 980), (1_000 * step + 985, 14)]).collect();
+        let twice = marked(&twice, &launches);
+        let excluded: Vec<_> = twice.all.iter().map(|step| step.excluded).collect();
+        assert_eq!(excluded[..4], [None, Some(Exclusion::Empty), None, Some(Exclusion::Empty)]);
+        let outside = marked(&[(0, 14), (1_000, 14), (2_000, 14), (3_000, 14)], &launches);
+        assert_eq!((outside.origin, outside.all.len()), (Origin::Marker, 4), "the work follows each mark");
+    }
+
+    /// The step that a profiler derived, around kernels at `(start, length)`; all in µs.
+    fn derived(step: (i64, i64), kernels: &[(i64, i64)]) -> i64 {
+        let mut sketch = Sketch::new();
+        let (stream, line) = (sketch.stream(), sketch.derived("Steps"));
+        sketch.event_of(line, "", "0", step.0, step.1, &[]);
+        for &(start, length) in kernels {
+            sketch.event_of(stream, "kernel", "gemm", start, length, &[]);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        device_steps(&context).map_or(0, |found| found.marks[0].1.dur().ps() / 1_000_000)
+    }
+
+    #[test]
+    fn a_derived_step_ends_before_a_long_pause_that_little_follows() {
+        assert_eq!(derived((0, 1_000), &[(0, 100), (120, 200), (990, 5)]), 320);
+        assert_eq!(derived((0, 1_000), &[(0, 100), (120, 200)]), 320, "nothing follows");
+        assert_eq!(derived((0, 1_000), &[(0, 100), (120, 200), (800, 200)]), 1_000, "work follows");
+        assert_eq!(derived((0, 1_000), &[(0, 100), (300, 400), (990, 5)]), 1_000, "a short pause");
+    }
 }

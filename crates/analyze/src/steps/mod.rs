@@ -124,12 +124,20 @@ pub enum Exclusion {
     Unrecorded,
     /// It belongs to a cycle of which the recording lacks the recurring pause.
     IncompleteCycle,
+    /// Nothing was done in it, while others work: a mark that surrounds no iteration.
+    Empty,
 }
 
 impl Exclusion {
     /// All of them, in the order in which reports name them.
-    pub const ALL: [Self; 5] =
-        [Self::Startup, Self::Incomplete, Self::Interrupted, Self::Unrecorded, Self::IncompleteCycle];
+    pub const ALL: [Self; 6] = [
+        Self::Startup,
+        Self::Incomplete,
+        Self::Interrupted,
+        Self::Unrecorded,
+        Self::IncompleteCycle,
+        Self::Empty,
+    ];
 }
 
 /// One step.
@@ -203,6 +211,9 @@ pub struct Pause {
     pub filling: Filling,
 }
 
+/// All but one part in this many is nearly all.
+const NEARLY_ALL: i64 = 10;
+
 /// Result of one way of finding steps.
 struct Candidate {
     how: How,
@@ -228,6 +239,16 @@ impl Candidate {
             _ => first.start,
         };
         Some(Span::new(begin, last.end.max(last.start + usual)))
+    }
+
+    /// Whether it is one range around nearly all that was recorded, or around a warm-up as well: a name for the program, not
+    /// for a step of it.
+    fn is_whole_program(&self, recorded: &HostTrace) -> bool {
+        let (How::Annotations(_), [(_, span)]) = (&self.how, self.marks.as_slice()) else { return false };
+        let whole = recorded.trace.span().map_or(Dur::ZERO, |whole| whole.dur());
+        let warm_up = |warm: &Span| span.start <= warm.start && warm.end <= span.end;
+        span.dur().ps() >= whole.ps() / NEARLY_ALL * (NEARLY_ALL - 1)
+            || outer::warm_ups(recorded).iter().any(warm_up)
     }
 
     /// Whether most of the work is done, or launched, from the first step to the last. A few kernels that repeat in a corner
@@ -289,21 +310,26 @@ impl Steps {
             Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None, pauses };
         whole_cycles::count(&mut steps.all, &steps.pauses);
         if origin == Origin::Marker && on_host {
-            steps.exclude_empty_ends(|span| host_works(recorded, span));
+            let work = Work::of(recorded, &[]);
+            steps.exclude_empty(|span| host_works(recorded, span), |span| !work.within(span).is_zero());
         }
         steps
     }
 
-    /// Empty markers at either end are the profiler's, or the rest of a step.
-    fn exclude_empty_ends(&mut self, works: impl Fn(Span) -> bool) {
-        let full = |step: &Step| works(step.span);
-        let (Some(first), Some(last)) = (self.all.iter().position(full), self.all.iter().rposition(full))
+    /// Marks around nothing at either end are the profiler's, or the rest of a step. In between the host may only wait for
+    /// its device: such a step is empty if `any_work` says so, too.
+    fn exclude_empty(&mut self, host_works: impl Fn(Span) -> bool, any_work: impl Fn(Span) -> bool) {
+        let works: Vec<bool> = self.all.iter().map(|step| host_works(step.span)).collect();
+        let (Some(first), Some(last)) =
+            (works.iter().position(|works| *works), works.iter().rposition(|works| *works))
         else {
             return;
         };
-        for (index, step) in self.all.iter_mut().enumerate() {
+        for (index, (step, works)) in self.all.iter_mut().zip(works).enumerate() {
             if index < first || index > last {
                 step.excluded = Some(Exclusion::Incomplete);
+            } else if !works && !any_work(step.span) {
+                step.excluded = Some(Exclusion::Empty);
             }
         }
     }
@@ -352,9 +378,11 @@ fn host_works(recorded: &HostTrace, span: Span) -> bool {
     let on_host = |track: TrackId| trace.process(trace.track(track).process).kind != ProcessKind::Device;
     recorded.states().lines.iter().filter(|(track, _)| on_host(*track)).any(|(_, line)| {
         let first = line.times.partition_point(|&time| time <= span.start).saturating_sub(1);
-        let within =
-            line.times.iter().zip(&line.states).skip(first).take_while(|&(&time, _)| time < span.end);
-        within.into_iter().any(|(_, state)| state.0 & HOST_WORK.0 != 0)
+        // Skipping in a zip would walk over all that comes before: there may be a million spans to ask for.
+        let from = |len: usize| first.min(len)..;
+        let (times, states) = (&line.times[from(line.times.len())], &line.states[from(line.states.len())]);
+        let mut within = times.iter().zip(states).take_while(|&(&time, _)| time < span.end);
+        within.any(|(_, state)| state.0 & HOST_WORK.0 != 0)
     })
 }
 
@@ -389,6 +417,7 @@ fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
         None => How::Nothing,
     };
     let single = || repetition::single(recorded).filter(covering);
+    let around = around.filter(|found| !found.is_whole_program(recorded));
     ranges.any().or_else(single).or(around).ok_or(why)
 }
 
@@ -444,9 +473,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_around_nothing_at_the_ends_are_no_steps_and_those_in_between_are() {
+    fn marks_around_nothing_are_no_steps_and_waits_for_the_device_are() {
         let span = |start| Span::new(Time::from_ps(start), Time::from_ps(start + 10));
-        let all = (0..5).map(|number| own_length(&(number, span(10 * number)))).collect();
+        let all = (0..6).map(|number| own_length(&(number, span(10 * number)))).collect();
         let mut steps = Steps {
             origin: Origin::Marker,
             how: How::Marker("train".to_owned()),
@@ -458,11 +487,13 @@ mod tests {
             found: None,
             pauses: Vec::new(),
         };
-        steps.exclude_empty_ends(|span| [10, 30].contains(&span.start.ps()));
-        let apart: Vec<bool> = steps.all.iter().map(|step| step.excluded.is_some()).collect();
-        assert_eq!(apart, [true, false, false, false, true]);
+        let works = |span: Span| [10, 40].contains(&span.start.ps());
+        steps.exclude_empty(works, |span| span.start.ps() == 20);
+        let why: Vec<_> = steps.all.iter().map(|step| step.excluded).collect();
+        let (cut, empty) = (Some(Exclusion::Incomplete), Some(Exclusion::Empty));
+        assert_eq!(why, [cut, None, None, empty, None, cut]);
         steps.all.iter_mut().for_each(|step| step.excluded = None);
-        steps.exclude_empty_ends(|_| false);
-        assert_eq!(steps.counted().count(), 5, "nothing was recorded inside of any");
+        steps.exclude_empty(|_| false, |_| false);
+        assert_eq!(steps.counted().count(), 6, "nothing was recorded inside of any");
     }
 }

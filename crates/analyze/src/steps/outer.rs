@@ -17,7 +17,7 @@ use super::work::Work;
 use super::{Candidate, How, is_prediction, words};
 use crate::host_trace::HostTrace;
 use crate::states::{is_code, runs_python};
-use crate::vocabulary::{Role, is_library_frame, is_library_function};
+use crate::vocabulary::{Role, blocks, gets_from_queue, is_library_frame, is_library_function};
 
 /// What the outermost calls show.
 pub(super) enum Outer {
@@ -55,6 +55,8 @@ struct Family {
     annotated: bool,
     /// True if it counts on a Python thread only.
     unknown: bool,
+    /// True if it does nothing but wait: what others do meanwhile is not its work.
+    waits: bool,
 }
 
 /// One scope on a thread.
@@ -185,8 +187,14 @@ fn family(recorded: &HostTrace, ranges: &Ranges, kind: KindId) -> Option<Family>
     if trace.kind(kind).form != Form::Slice || name.is_empty() {
         return None;
     }
-    let call =
-        |name: String, sort| Family { key: name.clone(), name, sort, annotated: false, unknown: false };
+    let call = |name: String, sort| Family {
+        key: name.clone(),
+        name,
+        sort,
+        annotated: false,
+        unknown: false,
+        waits: false,
+    };
     match recorded.vocabulary().role(kind) {
         Role::FunctionCall if is_library_function(name) => None,
         Role::FunctionCall => Some(call(super::called_function(name), Sort::Pass)),
@@ -209,7 +217,14 @@ fn frame(name: &str) -> Family {
     let sort = if module || FORWARD.contains(&function) { Sort::Pass } else { Sort::Around };
     let shown = if module { name } else { function };
     // Functions with one name in two files are not the same.
-    Family { key: name.to_owned(), name: shown.to_owned(), sort, annotated: false, unknown: false }
+    Family {
+        key: name.to_owned(),
+        name: shown.to_owned(),
+        sort,
+        annotated: false,
+        unknown: false,
+        waits: blocks(name) || gets_from_queue(name),
+    }
 }
 
 /// A range of a family; `shown` is its own name. Requests and tasks of a pool, which several threads run at once, are not a
@@ -228,7 +243,7 @@ fn range(ranges: &Ranges, family: &str, shown: &str) -> Option<Family> {
         Sort::Range
     };
     let name = names::shown(family).to_owned();
-    Some(Family { key: family.to_owned(), name, sort, annotated: true, unknown: false })
+    Some(Family { key: family.to_owned(), name, sort, annotated: true, unknown: false, waits: false })
 }
 
 fn scopes(recorded: &HostTrace, track: &Track, families: &Families, left_out: &[Span]) -> Vec<Scope> {
@@ -375,7 +390,9 @@ impl<'s> Search<'s> {
         for child in children {
             let (count, held) = all.entry(child.scope.family).or_default();
             *count += 1;
-            *held += self.work.within(child.scope.span);
+            if !self.families[child.scope.family].waits {
+                *held += self.work.within(child.scope.span);
+            }
         }
         all
     }

@@ -99,6 +99,15 @@ impl Work {
         self.pieces.first().map(|piece| piece.at.start)
     }
 
+    /// The longest time after the first piece in `span` during which none is done.
+    pub(super) fn longest_gap(&self, span: Span) -> Option<Span> {
+        let at = |time: Time| self.pieces.partition_point(|piece| piece.at.start < time);
+        let within = self.pieces.get(at(span.start)..at(span.end))?;
+        let next = within.iter().skip(1).map(|piece| piece.at.start).chain([span.end]);
+        let gaps = within.iter().zip(next).filter(|(piece, next)| piece.at.end < *next);
+        gaps.map(|(piece, next)| Span::new(piece.at.end, next)).max_by_key(|gap| gap.dur())
+    }
+
     /// Whether `part` is most of the work.
     pub(super) fn is_most(&self, part: Dur) -> bool {
         !self.all.is_zero() && part.ps() >= self.all.ps() / 2

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::breakdown::Shares;
 use crate::context::Context;
 use crate::states::lock_waits::LockWaits;
@@ -54,9 +55,11 @@ pub struct Callbacks {
     pub steps: u64,
 }
 
-impl Callbacks {
+impl Analysis for Callbacks {
+    type Output = Self;
+
     /// Walks the host's threads; empty if no callback was recorded.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let windows: Vec<Span> = breakdown.counted().map(|(_, step)| step.window).collect();
         let mut all = Callbacks { steps: windows.len() as u64, ..Callbacks::default() };
@@ -86,6 +89,30 @@ impl Callbacks {
         all
     }
 
+    /// Adds another host.
+    fn merge(&mut self, other: Callbacks) {
+        self.locked += other.locked;
+        self.locked_by_input |= other.locked_by_input;
+        other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
+        other
+            .functions
+            .into_iter()
+            .for_each(|(place, time)| *self.functions.entry(place).or_default() += time);
+        self.calls += other.calls;
+        self.steps += other.steps;
+        self.shares.add_all(&other.shares);
+        self.beside.add_all(&other.beside);
+        if self.recurrence.steps == 0 {
+            self.recurrence = other.recurrence;
+        }
+    }
+
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl Callbacks {
     fn walk(
         &mut self,
         context: &Context,
@@ -137,24 +164,6 @@ impl Callbacks {
     /// Milliseconds per step in which the loop's calls wait for the interpreter lock.
     pub fn locked_ms(&self) -> f64 {
         self.locked.ms() / self.steps.max(1) as f64
-    }
-
-    /// Adds another host.
-    pub fn merge(&mut self, other: Callbacks) {
-        self.locked += other.locked;
-        self.locked_by_input |= other.locked_by_input;
-        other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
-        other
-            .functions
-            .into_iter()
-            .for_each(|(place, time)| *self.functions.entry(place).or_default() += time);
-        self.calls += other.calls;
-        self.steps += other.steps;
-        self.shares.add_all(&other.shares);
-        self.beside.add_all(&other.beside);
-        if self.recurrence.steps == 0 {
-            self.recurrence = other.recurrence;
-        }
     }
 
     /// The most expensive type of callback.

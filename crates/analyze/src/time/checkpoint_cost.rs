@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, KindId, Span, Time, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::states::activities::{Does, Kinds};
 use crate::states::read_out::{ReadOut, read_out};
@@ -33,9 +34,11 @@ pub struct CheckpointCost {
     pub variables: u64,
 }
 
-impl CheckpointCost {
+impl Analysis for CheckpointCost {
+    type Output = Self;
+
     /// Walks the Python threads; nothing if nothing writes.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let trace = context.trace;
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = CheckpointCost { steps: windows.len() as u64, ..CheckpointCost::default() };
@@ -62,16 +65,19 @@ impl CheckpointCost {
     }
 
     /// Adds another host's.
-    pub fn merge(&mut self, other: &CheckpointCost) {
+    fn merge(&mut self, other: CheckpointCost) {
         self.stretches += other.stretches;
         self.steps += other.steps;
         self.variables += other.variables;
-        other
-            .writers
-            .iter()
-            .for_each(|(place, time)| *self.writers.entry(place.clone()).or_default() += *time);
+        other.writers.into_iter().for_each(|(place, time)| *self.writers.entry(place).or_default() += time);
     }
 
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl CheckpointCost {
     /// Python functions that write, with their milliseconds per step, longest first.
     pub fn writers_ms(&self) -> Vec<(&str, f64)> {
         let per_step = |time: &Dur| time.ms() / self.steps.max(1) as f64;

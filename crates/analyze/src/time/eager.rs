@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::states::runs_python;
 use crate::vocabulary::{Framework, Role, names_torch_op};
@@ -68,9 +69,11 @@ pub struct Eager {
     pub calls: BTreeMap<String, Dur>,
 }
 
-impl Eager {
+impl Analysis for Eager {
+    type Output = Self;
+
     /// Walks the Python threads.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let windows: Vec<Span> = context.breakdown().counted().map(|(_, shares)| shares.window).collect();
         let mut all = Eager { steps: windows.len() as u64, ..Eager::default() };
         let trace = context.trace;
@@ -89,7 +92,7 @@ impl Eager {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: &Eager) {
+    fn merge(&mut self, other: Eager) {
         self.ops += other.ops;
         self.inside += other.inside;
         self.kernels += other.kernels;
@@ -98,11 +101,17 @@ impl Eager {
         self.all_ops += other.all_ops;
         self.short_ops += other.short_ops;
         self.steps += other.steps;
-        other.types.iter().for_each(|(op, count)| *self.types.entry(op.clone()).or_default() += count);
-        other.beside.iter().for_each(|(name, count)| *self.beside.entry(name.clone()).or_default() += count);
-        other.calls.iter().for_each(|(name, time)| *self.calls.entry(name.clone()).or_default() += *time);
+        other.types.into_iter().for_each(|(op, count)| *self.types.entry(op).or_default() += count);
+        other.beside.into_iter().for_each(|(name, count)| *self.beside.entry(name).or_default() += count);
+        other.calls.into_iter().for_each(|(name, time)| *self.calls.entry(name).or_default() += time);
     }
 
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl Eager {
     /// The framework's call from Python that takes longest, other than ops and compiled functions, in milliseconds per step.
     pub fn longest_call(&self) -> Option<(&str, f64)> {
         let (name, time) = self.calls.iter().max_by_key(|(_, time)| **time)?;

@@ -3,6 +3,7 @@
 
 use stepscope_trace::{Dur, Span, Track};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 
 /// Pieces that are examined per thread: rounds are alike.
@@ -19,9 +20,11 @@ pub struct GraphLoops {
     pub all: Dur,
 }
 
-impl GraphLoops {
+impl Analysis for GraphLoops {
+    type Output = Self;
+
     /// Examines the executor's threads.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let trace = context.trace;
         let mut found = GraphLoops::default();
         let Some(round) = trace.strings().find("iter_num") else { return found };
@@ -46,12 +49,18 @@ impl GraphLoops {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: GraphLoops) {
+    fn merge(&mut self, other: GraphLoops) {
         self.rounds = self.rounds.max(other.rounds);
         self.inside += other.inside;
         self.all += other.all;
     }
 
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl GraphLoops {
     /// The share of the executor's time in rounds after the first.
     pub fn share(&self) -> f64 {
         self.inside.fraction_of(self.all)

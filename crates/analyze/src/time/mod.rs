@@ -18,3 +18,4 @@ pub mod recurrence;
 pub mod requests;
 pub mod summary;
 pub mod typical_step;
+pub mod uneven_steps;

@@ -3,6 +3,7 @@
 
 use stepscope_trace::{Dur, Span, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::breakdown::{Category, owner};
 use crate::context::Context;
 use crate::host_trace::merged;
@@ -18,9 +19,11 @@ pub struct NamedRanges {
     pub steps: u64,
 }
 
-impl NamedRanges {
+impl Analysis for NamedRanges {
+    type Output = Self;
+
     /// Of one host.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let unexplained = [Category::Unknown, Category::Idle];
         let known = |(_, shares): (_, &crate::breakdown::StepShares)| {
@@ -50,10 +53,18 @@ impl NamedRanges {
     }
 
     /// Another host's count if this one has none.
-    pub(crate) fn or(self, other: NamedRanges) -> Self {
-        if self.ranges.is_empty() { other } else { self }
+    fn merge(&mut self, other: NamedRanges) {
+        if self.ranges.is_empty() {
+            *self = other;
+        }
     }
 
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl NamedRanges {
     /// Milliseconds per step in each.
     pub fn ms_per_step(&self) -> Vec<(String, f64)> {
         let steps = self.steps.max(1) as f64;

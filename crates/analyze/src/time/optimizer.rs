@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use stepscope_trace::{Dur, KindSet, ProcessId, ProcessKind, Span, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::breakdown::Shares;
 use crate::context::Context;
 use crate::states::timeline::united;
@@ -44,9 +45,11 @@ pub struct Updates {
     pub steps: u64,
 }
 
-impl Updates {
+impl Analysis for Updates {
+    type Output = Self;
+
     /// Looks for the ranges on the bottleneck device, else on the host's threads; empty if there are none.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let mut all = Updates { steps: breakdown.counted().count() as u64, ..Updates::default() };
         let updates = trace.kinds_where(|kind| trace.kind_name(kind).starts_with(UPDATE));
@@ -70,7 +73,7 @@ impl Updates {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: Updates) {
+    fn merge(&mut self, other: Updates) {
         other.names.into_iter().for_each(|(name, time)| *self.names.entry(name).or_default() += time);
         self.shares.add_all(&other.shares);
         self.dense_gradients.add_all(&other.dense_gradients);
@@ -78,6 +81,12 @@ impl Updates {
         self.steps += other.steps;
     }
 
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl Updates {
     /// The class of the optimizer that takes longest, e.g. `Adam`.
     pub fn name(&self) -> Option<&str> {
         self.names.iter().max_by_key(|(_, time)| **time).map(|(name, _)| name.as_str())

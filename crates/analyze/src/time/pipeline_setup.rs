@@ -8,6 +8,7 @@
 
 use stepscope_trace::{Dur, Span, Time, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::breakdown::Shares;
 use crate::context::Context;
 use crate::states::activities::{Activity, Does, Kinds, activities};
@@ -37,9 +38,11 @@ pub struct SetUp {
     pub steps: u64,
 }
 
-impl SetUp {
+impl Analysis for SetUp {
+    type Output = Self;
+
     /// Walks the Python threads; nothing if no iterator is created.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let (trace, breakdown) = (context.trace, context.breakdown());
         let kinds = Kinds::of(trace, context.vocabulary());
         let windows: Vec<Span> = breakdown.counted().map(|(step, _)| step.span).collect();
@@ -70,13 +73,17 @@ impl SetUp {
     }
 
     /// Adds another host's.
-    pub fn merge(&mut self, other: SetUp) {
+    fn merge(&mut self, other: SetUp) {
         self.iterators += other.iterators;
         self.steps += other.steps;
         self.shares.add_all(&other.shares);
         if self.recurrence.steps == 0 {
             self.recurrence = other.recurrence;
         }
+    }
+
+    fn finish(self) -> Self {
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use stepscope_trace::statistics::Moments;
 use stepscope_trace::{Form, KindId, Span, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::steps::{is_prediction, overlapping_requests};
 use crate::vocabulary::words;
@@ -34,23 +35,25 @@ pub struct Latencies {
     pub ms: Moments,
 }
 
-impl RequestsPartial {
+impl Analysis for RequestsPartial {
+    type Output = Option<Latencies>;
+
     /// What one host says.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let Some((name, spans)) = recorded(context) else { return RequestsPartial::default() };
         let latencies_ms: Vec<f64> = spans.iter().map(|span| span.dur().ms()).collect();
         RequestsPartial { name: Some(name), count: latencies_ms.len() as u64, latencies_ms }
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: RequestsPartial) {
+    fn merge(&mut self, other: RequestsPartial) {
         self.name = self.name.take().or(other.name);
         self.count += other.count;
         self.latencies_ms.extend(other.latencies_ms);
     }
 
     /// Keeps as many as fit, spread evenly over all lengths.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         let all = self.latencies_ms.len();
         if all > KEPT {
             self.latencies_ms.sort_by(f64::total_cmp);
@@ -59,7 +62,7 @@ impl RequestsPartial {
     }
 
     /// The result; `None` of fewer than two, which have no percentiles.
-    pub fn finish(self) -> Option<Latencies> {
+    fn finish(self) -> Option<Latencies> {
         let ms = Moments::of(self.latencies_ms).filter(|_| self.count > 1)?;
         Some(Latencies { name: self.name?, count: self.count, ms })
     }

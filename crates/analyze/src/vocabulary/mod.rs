@@ -36,7 +36,7 @@ pub use preparing::{is_warm_up, prepares_device};
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
 pub(crate) use profiled::launch_tracks;
-pub(crate) use python::{awaits_results, blocks, puts_into_queue};
+pub(crate) use python::{awaits_results, blocks, gets_from_queue, puts_into_queue};
 pub use python::{is_library_frame, is_python_frame, takes_from_queue};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
@@ -227,6 +227,10 @@ fn recorded_by(trace: &Trace, roles: &[Role]) -> Framework {
         seen[1] |= jax::is_sign(name);
         seen[2] |= tensorflow::is_keras_sign(name);
         seen[3] |= tensorflow::is_sign(name) || *role == Role::InputStage;
+    }
+    for frame in trace.memory().map_or(&[][..], |log| log.stacks.all_frames()) {
+        seen[0] |= trace.str(frame.file).contains("torch/");
+        seen[1] |= trace.str(frame.file).contains("jax/_src/");
     }
     let versions = &trace.environment().versions;
     seen[1] |= versions.iter().any(|version| trace.str(version.key).starts_with("jax"));

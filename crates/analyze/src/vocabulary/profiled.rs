@@ -10,7 +10,7 @@ pub(crate) const LAUNCH: &str = "ncu_kernel";
 pub fn has_timeline(trace: &Trace) -> bool {
     let launches: u64 = launch_tracks(trace).map(|track| track.len() as u64).sum();
     let sampled = || trace.tracks().iter().any(|track| !track.samples.values.is_empty());
-    trace.events() > launches || (launches == 0 && !sampled())
+    trace.events() > launches || (launches == 0 && !sampled() && trace.memory().is_none())
 }
 
 /// Tracks whose events are all profiled launches.

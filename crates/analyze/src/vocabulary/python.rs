@@ -116,9 +116,18 @@ pub fn takes_from_queue(file: &str, function: &str) -> bool {
 
 /// Whether a frame hands an item to a queue between threads.
 pub(crate) fn puts_into_queue(frame: &str) -> bool {
+    calls_queue(frame, "put")
+}
+
+/// Whether a frame takes an item from a queue between threads, or waits until there is one.
+pub(crate) fn gets_from_queue(frame: &str) -> bool {
+    calls_queue(frame, "get")
+}
+
+fn calls_queue(frame: &str, wanted: &str) -> bool {
     let parts = frame.strip_prefix('$').and_then(|frame| frame.split_once(' '));
     parts.is_some_and(|(place, function)| {
-        matches!(place.split(':').next(), Some("queue.py" | "queues.py")) && function == "put"
+        matches!(place.split(':').next(), Some("queue.py" | "queues.py")) && function == wanted
     })
 }
 

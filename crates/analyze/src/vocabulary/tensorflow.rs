@@ -192,7 +192,8 @@ pub(super) fn is_keras_sign(name: &str) -> bool {
 }
 
 pub(super) fn is_sign(name: &str) -> bool {
-    name.starts_with("TFE_Py")
+    name == SESSION_RUN
+        || name.starts_with("TFE_Py")
         || name.starts_with("EagerExecute")
         || name.starts_with("ExecutorState::")
         || name == "tf.function-graph_building"

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use stepscope_trace::{Dur, KindId, KindSet, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::vocabulary::names::concrete_function;
 use crate::vocabulary::{Role, Vocabulary};
@@ -116,9 +117,11 @@ pub struct FunctionsPartial {
     entries: BTreeMap<String, Entry>,
 }
 
-impl FunctionsPartial {
+impl Analysis for FunctionsPartial {
+    type Output = Functions;
+
     /// The functions of one host.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let (trace, vocabulary) = (context.trace, context.vocabulary());
         let windows = Windows::of(context);
         let keys = Keys::of(trace, vocabulary);
@@ -144,7 +147,7 @@ impl FunctionsPartial {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: FunctionsPartial) {
+    fn merge(&mut self, other: FunctionsPartial) {
         self.window = self.window.merge(other.window);
         for (name, entry) in other.entries {
             self.entries.entry(name).or_default().add(entry);
@@ -152,7 +155,7 @@ impl FunctionsPartial {
     }
 
     /// Keeps the functions that take longest to build, and a bounded number of their versions.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         const FUNCTIONS: usize = 512;
         const VERSIONS: usize = 128;
         let cut = |names: &mut BTreeSet<String>| {
@@ -170,7 +173,7 @@ impl FunctionsPartial {
     }
 
     /// Ranks the functions by lost time, then by total time.
-    pub fn finish(self) -> Functions {
+    fn finish(self) -> Functions {
         let window = self.window;
         let mut rows: Vec<FunctionRow> = self
             .entries

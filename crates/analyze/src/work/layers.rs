@@ -120,6 +120,7 @@ fn batch_norm_layer(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Analysis;
     use crate::context::Context;
     use crate::sketch::Sketch;
     use crate::work::ops::OpsPartial;

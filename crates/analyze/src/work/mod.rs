@@ -8,4 +8,5 @@ pub mod kernels;
 pub mod layers;
 pub mod ops;
 pub mod program_types;
+pub mod programs;
 pub mod scopes;

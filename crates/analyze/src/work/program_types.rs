@@ -3,6 +3,8 @@
 
 use stepscope_trace::{Trace, TrackKind, Value};
 
+use crate::analysis::Analysis;
+use crate::context::Context;
 use crate::vocabulary::is_dense;
 
 /// Partial result: how many products and parameters of each type the attached programs have.
@@ -40,13 +42,30 @@ const F32: u64 = 11;
 const F64: u64 = 12;
 const BF16: u64 = 16;
 
-impl ProgramTypes {
+impl Analysis for ProgramTypes {
+    type Output = Self;
+
     /// Reads the programs of a trace; without any, the types of PyTorch's products, which `record_shapes=True` records.
-    pub fn of(trace: &Trace) -> Self {
-        let found = ProgramTypes::of_programs(trace);
-        if found == ProgramTypes::default() { ProgramTypes::of_ops(trace) } else { found }
+    fn of(context: &Context) -> Self {
+        let found = ProgramTypes::of_programs(context.trace);
+        if found == ProgramTypes::default() { ProgramTypes::of_ops(context.trace) } else { found }
     }
 
+    /// Adds another host.
+    fn merge(&mut self, other: ProgramTypes) {
+        self.double += other.double;
+        self.single += other.single;
+        self.half += other.half;
+        self.half_parameters += other.half_parameters;
+        self.other_parameters += other.other_parameters;
+    }
+
+    fn finish(self) -> Self {
+        self
+    }
+}
+
+impl ProgramTypes {
     fn of_ops(trace: &Trace) -> Self {
         let mut found = ProgramTypes::default();
         let Some(key) = trace.strings().find("Input type") else { return found };
@@ -122,15 +141,6 @@ impl ProgramTypes {
             Some(F16 | BF16) => self.half += 1,
             _ => {}
         }
-    }
-
-    /// Adds another host.
-    pub fn merge(&mut self, other: ProgramTypes) {
-        self.double += other.double;
-        self.single += other.single;
-        self.half += other.half;
-        self.half_parameters += other.half_parameters;
-        self.other_parameters += other.other_parameters;
     }
 }
 

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Dur, Form, KindId, ProcessKind, Time, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::states::runs_python;
 use crate::vocabulary::Role;

@@ -20,7 +20,7 @@ use super::command::{End, pid};
 use super::{BenchError, Stop};
 
 /// The variable that names the pipe.
-pub const PIPE: &str = "STEPSCOPE_BATCHES";
+pub(crate) const PIPE: &str = "STEPSCOPE_BATCHES";
 /// Written to the pipe by stepscope when the program has ended.
 const END: &[u8] = b"\x04\n";
 /// Longer lines are not batches.

@@ -1,11 +1,13 @@
 //! Request to end a measurement early, so that Ctrl-C shows the results so far.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{io, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
+
+use crate::at_interrupts;
 
 /// Shared between a measurement and the code that may end it.
 #[derive(Clone, Debug)]
@@ -30,24 +32,8 @@ impl Stop {
     pub fn on_interrupt() -> io::Result<Stop> {
         let stop = Stop::default();
         let wish = stop.clone();
-        Stop::at_interrupts(move || wish.now())?;
+        at_interrupts(move || wish.now())?;
         Ok(stop)
-    }
-
-    /// Does something whenever the user presses Ctrl-C. From now on, the signal does not end the program.
-    pub fn at_interrupts(act: impl Fn() + Send + 'static) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
-        };
-        thread::spawn(move || {
-            let mut listener = listener;
-            while runtime.block_on(listener.recv()).is_some() {
-                act();
-            }
-        });
-        Ok(())
     }
 
     /// Requests the end.
@@ -58,7 +44,7 @@ impl Stop {
     }
 
     /// Whether the end is requested.
-    pub fn is_wished(&self) -> bool {
+    pub(crate) fn is_wished(&self) -> bool {
         self.0.wished.load(Ordering::Relaxed)
     }
 

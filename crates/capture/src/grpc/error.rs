@@ -96,7 +96,7 @@ pub enum CaptureError {
 
 impl CaptureError {
     /// Whether it may change soon. A server that is starting refuses first; one that is recording is busy.
-    pub fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         matches!(
             self,
             CaptureError::Refused

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Extension of profiles.
-pub const EXTENSION: &str = "xplane.pb";
+pub(crate) const EXTENSION: &str = "xplane.pb";
 /// Maximum number of sessions that start in the same second; more means a runaway loop.
 const MOST_A_SECOND: u32 = 1000;
 
@@ -122,7 +122,7 @@ impl Drop for Hidden {
 }
 
 /// `2026_11_16_00_12_33`, in UTC.
-pub fn session_name(time: SystemTime) -> String {
+pub(crate) fn session_name(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = date(seconds / 86_400);
     let second = seconds % 86_400;

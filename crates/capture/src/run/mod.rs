@@ -44,7 +44,7 @@ pub use steady::{Level, Steady, steady};
 pub use steps::{Figures, Source, Steps};
 pub use usage::{Meter, Window};
 
-use stepscope_trace::usage::Usage;
+use stepscope_results::usage::Usage;
 
 use crate::sample::{CsvWriter, Nvml, Options as SampleOptions, Sampler};
 use listen::{Listener, Stream};
@@ -310,7 +310,7 @@ impl Watch {
 }
 
 /// Calls `sample` at every interval, and once at the end. A late sample does not delay the following ones.
-pub fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &mut dyn FnMut()) {
+pub(crate) fn sample_until(stopped: &mpsc::Receiver<()>, interval: Duration, sample: &mut dyn FnMut()) {
     let mut next = Instant::now() + interval;
     loop {
         let ended = stopped.recv_timeout(next.saturating_duration_since(Instant::now()));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepscope_trace::usage::{GpuUsage, Spread, Usage};
+use stepscope_results::usage::{GpuUsage, Spread, Usage};
 
 use crate::sample::{Gpu, Sample, Throttle};
 

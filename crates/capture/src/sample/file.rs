@@ -1,4 +1,4 @@
-//! Small files of /proc and /sys: opened once, read again and again into one buffer, parsed without copies.
+//! Small files of /proc and /sys: opened once, read repeatedly into one buffer, parsed without copies.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -56,7 +56,7 @@ pub(super) struct TreeWatch {
     others: HashSet<u32>,
     /// The newest process of the machine at the last search.
     newest: Option<u64>,
-    /// Ticks of ended processes that nobody waited for.
+    /// Ticks of ended processes that no parent waited for.
     lost: u64,
     /// Ticks from before monitoring started.
     before_us: Option<u64>,

@@ -1,8 +1,10 @@
 //! What devices exchange in a session, by the names of its collectives, and whether the program learns.
 
-use stepscope_analyze::fleet::Session;
+use stepscope_analyze::session::Session;
+use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::vocabulary::{Framework, is_collective, is_remote_op, op_type};
 use stepscope_analyze::work::ops::{COLLECTIVE, OpRow};
+use stepscope_trace::DeviceKind;
 
 /// A sort of collective.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -35,8 +37,34 @@ pub struct Exchanges {
     pub learns: Option<bool>,
 }
 
+/// Ranks of a distributed job of which the recording shows a part.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct OneSide {
+    /// Ranks that were recorded.
+    pub recorded: usize,
+    /// Ranks of the job, if the recording says.
+    pub of: Option<u64>,
+}
+
+/// The ranks that were recorded, unless all were, or they could be compared.
+impl OneSide {
+    /// Of a session.
+    pub fn of(session: &Session) -> Option<Self> {
+        let working = |host: &HostSummary| {
+            let devices = host.devices.iter().filter(|device| device.kind != DeviceKind::Cpu);
+            devices.filter(|device| device.steps_seen > 0).count().max(1)
+        };
+        let recorded: usize = session.summary.hosts.iter().map(working).sum();
+        // A collective of one rank alone has partners that were not recorded.
+        let missing = session.collectives.world_size.map_or(recorded == 1, |ranks| ranks > recorded as u64);
+        (session.collectives.waiting.is_none() && missing)
+            .then_some(OneSide { recorded, of: session.collectives.world_size })
+    }
+}
+
 impl Exchanges {
-    pub(super) fn of(session: &Session) -> Self {
+    /// Of a session.
+    pub fn of(session: &Session) -> Self {
         let mut sorts: Vec<(Exchange, f64)> = Vec::new();
         let is_remote = |row: &OpRow| op_type(&row.key.name).is_some_and(is_remote_op);
         let known = |row: &&OpRow| names(row).any(is_collective) && !is_remote(row);

@@ -28,7 +28,7 @@ const AROUND: [&str; 3] = ["gradient_tape", "StatefulPartitionedCall", "Partitio
 
 impl InnerLoop {
     /// The loop that runs most ops in the steps; `None` if there is none.
-    pub(super) fn of(ops: &Ops, graph: &GraphLoops) -> Option<Self> {
+    pub fn of(ops: &Ops, graph: &GraphLoops) -> Option<Self> {
         let rows: Vec<&OpRow> =
             ops.rows.iter().filter(|row| row.key.side == Where::Host && !row.key.input).collect();
         in_graph(&rows, ops).or_else(|| in_program(&rows, ops)).or_else(|| by_rounds(&rows, graph))

@@ -1,27 +1,32 @@
 //! How data is loaded, and the lines of Python that cost most, in the shape that rules need.
 
 use stepscope_analyze::input::{Input, Pipeline as InputPipeline, Stage, Written};
+use stepscope_analyze::session::Session;
+use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
 use stepscope_analyze::time::python::PythonFrame;
 use stepscope_analyze::vocabulary::takes_from_queue;
 
-use super::{Loader, Pipeline, PythonLine};
+use super::{Evidence, Loader, Pipeline, PythonLine};
 
-pub(super) fn loader(input: &Input) -> Loader {
-    if let Some(pipeline) = &input.pipeline {
-        return Loader::TfData(tf_data(pipeline));
+impl Loader {
+    /// Of a session.
+    pub fn of(input: &Input) -> Self {
+        if let Some(pipeline) = &input.pipeline {
+            return Loader::TfData(tf_data(pipeline));
+        }
+        if let Some(loader) = input.loaders.first() {
+            let inside = waiting_lines(input).into_iter().next();
+            return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
+        }
+        if input.python.waiting.first().is_some_and(|frame| takes_from_queue(&frame.file, &frame.function)) {
+            return Loader::Queue;
+        }
+        let mut lines = waiting_lines(input);
+        if lines.is_empty() {
+            lines = python_lines(input);
+        }
+        if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
     }
-    if let Some(loader) = input.loaders.first() {
-        let inside = waiting_lines(input).into_iter().next();
-        return Loader::TorchLoader { workers: loader.has_workers == Some(true), inside };
-    }
-    if input.python.waiting.first().is_some_and(|frame| takes_from_queue(&frame.file, &frame.function)) {
-        return Loader::Queue;
-    }
-    let mut lines = waiting_lines(input);
-    if lines.is_empty() {
-        lines = python_lines(input);
-    }
-    if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
 }
 
 fn tf_data(pipeline: &InputPipeline) -> Pipeline {
@@ -63,18 +68,33 @@ fn asked_for_parallel_calls(stage: &Stage) -> bool {
     }
 }
 
-pub(super) fn python_lines(input: &Input) -> Vec<PythonLine> {
+/// Lines of the user's Python, the costliest first.
+#[derive(Clone, Debug)]
+pub struct PythonLines(pub Vec<PythonLine>);
+
+impl Evidence for PythonLines {
+    fn of(session: &Session) -> Self {
+        PythonLines(python_lines(&session.input))
+    }
+}
+
+fn python_lines(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.frames, input.python.steps)
 }
 
-/// Ranges around the user's Python, if no tracer saw lines.
-pub(super) fn range_lines(input: &Input) -> Vec<PythonLine> {
+/// The user's ranges around Python, the costliest first; empty if a tracer saw lines.
+pub fn python_ranges(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.ranges, input.python.steps)
 }
 
 /// Where the loop waits for its batch.
 fn waiting_lines(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.waiting, input.python.steps)
+}
+
+/// Lines of Python that write, if a Python tracer saw them, longest first.
+pub fn writing_lines(cost: &CheckpointCost) -> Vec<PythonLine> {
+    cost.writers_ms().into_iter().map(|(place, ms)| PythonLine::new(place, ms)).collect()
 }
 
 fn lines_of(frames: &[PythonFrame], steps: usize) -> Vec<PythonLine> {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use stepscope_analyze::session::Session;
 use stepscope_analyze::time::summary::{DeviceRow, Summary};
-use stepscope_analyze::vocabulary::{Framework, names_torch_op};
-use stepscope_analyze::work::ops::{OpRow, Ops, Where};
+use stepscope_analyze::vocabulary::{Framework, is_output_op, names_torch_op};
+use stepscope_analyze::work::ops::{COLLECTIVE, OpRow, Ops, Where};
 use stepscope_trace::DeviceKind;
 
-use super::OpCost;
+use super::{Evidence, OpCost};
 
 /// Over how much device work totals are.
 struct DeviceSteps {
@@ -36,8 +37,30 @@ impl DeviceSteps {
 /// The type of kernels that no op is known to have launched.
 const KERNEL: &str = "kernel";
 
+/// The model's op types in the steps, the costliest first.
+#[derive(Clone, Debug)]
+pub struct ModelOps(pub Vec<OpCost>);
+
+impl Evidence for ModelOps {
+    fn of(session: &Session) -> Self {
+        let of_model =
+            |row: &OpRow| !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE;
+        ModelOps(op_costs(&session.ops, &session.summary, of_model))
+    }
+}
+
+/// Ops that write, the costliest first.
+#[derive(Clone, Debug)]
+pub struct OutputOps(pub Vec<OpCost>);
+
+impl Evidence for OutputOps {
+    fn of(session: &Session) -> Self {
+        OutputOps(op_costs(&session.ops, &session.summary, |row| is_output_op(&row.key.kind)))
+    }
+}
+
 /// Costs by type, the costliest first, each with the costliest op of that type.
-pub(super) fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
+fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
     let side = ops.side();
     let by_type = ops.by_type();
     // Kernels that no op is known to have launched have no type in common but that: each goes by its own name.

@@ -19,43 +19,6 @@ pub struct OpCost {
     pub is_kernel: bool,
 }
 
-/// A function that is built again and again.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RebuiltFunction {
-    /// Its name.
-    pub name: String,
-    /// Calls in the steps looked at.
-    pub calls: u64,
-    /// How many of them traced.
-    pub traces: u64,
-    /// How many of them compiled.
-    pub compiles: u64,
-    /// Milliseconds per step lost.
-    pub ms_per_step: f64,
-    /// The sign of why.
-    pub why: Rebuilding,
-}
-
-/// Why a function is built again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Rebuilding {
-    /// Its arguments vary: Python values, shapes or types.
-    ArgumentsVary,
-    /// It is made anew before every call.
-    Recreated,
-    /// It cannot be told.
-    Unknown,
-}
-
-/// Ranks of a distributed job of which the recording shows a part.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct OneSide {
-    /// Ranks that were recorded.
-    pub recorded: usize,
-    /// Ranks of the job, if the recording says.
-    pub of: Option<u64>,
-}
-
 /// Lines of the user's Python and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PythonLine {

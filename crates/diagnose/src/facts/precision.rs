@@ -6,10 +6,12 @@
 
 use std::collections::HashSet;
 
-use stepscope_analyze::fleet::Session;
+use stepscope_analyze::session::Session;
 use stepscope_analyze::vocabulary::is_dense;
 use stepscope_analyze::work::ops::{OpRow, Where};
 use stepscope_analyze::work::program_types::ProgramTypes;
+
+use super::Evidence;
 
 /// The precision of the model's ops.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -26,13 +28,16 @@ pub enum Precision {
     Mixed,
     /// 32 or 16 bits.
     Single,
+    /// The recording does not say, but products stand outside of any layer: they take the types of the data, which may be
+    /// numpy's float64. Layers create their parameters in float32 and convert what they are given.
+    OwnProducts,
     /// The recording does not say.
     #[default]
     Unrecorded,
 }
 
-impl Precision {
-    pub(super) fn of(session: &Session) -> Self {
+impl Evidence for Precision {
+    fn of(session: &Session) -> Self {
         let types = session.input.pipeline.as_ref().map_or(&[][..], |pipeline| &pipeline.types[..]);
         let rows = || session.ops.rows.iter().filter(|row| row.key.side == Where::Host && !row.key.input);
         let ProgramTypes { double, single, half, half_parameters, other_parameters } = session.program_types;
@@ -52,11 +57,15 @@ impl Precision {
             Precision::Single
         } else if unfused(rows()) {
             Precision::Unfused
+        } else if rows().any(|row| is_dense(&row.key.kind) && is_own(&row.key.name)) {
+            Precision::OwnProducts
         } else {
             Precision::Unrecorded
         }
     }
+}
 
+impl Precision {
     /// Whether there are signs of 64 bits.
     pub fn is_double(self) -> bool {
         matches!(self, Precision::DoubleBatches | Precision::Unfused | Precision::DoubleProducts)
@@ -66,6 +75,11 @@ impl Precision {
     pub fn is_half(self) -> bool {
         matches!(self, Precision::HalfProducts | Precision::Mixed)
     }
+}
+
+/// Whether an op has no layer around it: `MatMul_1`, but not `dense/MatMul`.
+fn is_own(name: &str) -> bool {
+    !name.contains('/')
 }
 
 /// Whether at least two variables are cast in layers with products: a kernel and its bias. Learning rates do not count.

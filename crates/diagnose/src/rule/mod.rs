@@ -7,8 +7,11 @@ mod sections;
 
 pub use sections::{Doc, Section};
 
+use stepscope_analyze::curves::RunCurves;
+
 use crate::facts::Facts;
 use crate::finding::Finding;
+use crate::runs::Course;
 
 /// A finding that stepscope knows.
 #[derive(Debug)]
@@ -19,29 +22,65 @@ pub struct Rule {
     pub about: About,
     /// The view that shows more: `stepscope VIEW PATH`.
     pub view: &'static str,
-    /// Looks at the facts and reports at most one finding.
-    pub check: fn(&Facts) -> Option<Finding>,
+    /// What it judges, and how: reports at most one finding.
+    pub check: Check,
     /// The limits that the check uses, with their reasons. The documentation cites them as `{NAME}`.
     pub thresholds: &'static [Threshold],
     /// The `//!` lines of the rule's file, see [`Rule::doc`].
     pub source: &'static str,
 }
 
+/// What a rule judges.
+#[derive(Copy, Clone, Debug)]
+pub enum Check {
+    /// A profile.
+    Profile(fn(&Facts) -> Option<Finding>),
+    /// The curves that a run logged, and how its pace changed.
+    Run(fn(&RunCurves, &Course) -> Option<Finding>),
+}
+
 /// What a finding is about, which decides its place in the list.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// How far the recording can be trusted. Such findings come first: nothing else holds while they do. Of equally
+    /// How far the recording can be trusted. Such doubts follow the answer: it holds as far as they allow. Of equally
     /// severe ones, the lowest rank leads.
     Trust {
         /// How early it comes among findings about trust.
         rank: u8,
     },
-    /// The question that this kind of program asks. It leads, whatever else is found.
-    Answer,
+    /// The figure that this kind of program is run for. It leads, whatever else is found.
+    Goal,
     /// Many small things that a loop does in every step.
     Habits,
     /// Any other cause.
     Cause,
+    /// What the curves of a run show. Of equally severe ones, the lowest rank leads.
+    Run {
+        /// How early it comes among findings about a run.
+        rank: u8,
+    },
+}
+
+impl About {
+    /// Its public name.
+    pub fn key(self) -> &'static str {
+        match self {
+            About::Trust { .. } => "trust",
+            About::Goal => "goal",
+            About::Habits => "habits",
+            About::Cause => "cause",
+            About::Run { .. } => "run",
+        }
+    }
+
+    /// How early it comes among equal findings. What a loop does in every step is the better start.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            About::Trust { rank } | About::Run { rank } => rank,
+            About::Habits => 0,
+            About::Goal | About::Cause => 1,
+        }
+    }
 }
 
 impl Rule {

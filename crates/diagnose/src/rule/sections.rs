@@ -17,7 +17,7 @@ pub struct Doc {
 pub struct Section {
     /// Its heading, e.g. `How to fix it`.
     pub heading: String,
-    /// Its paragraphs, each in one line.
+    /// Its paragraphs and items of lists (`- …`), each in one line.
     pub paragraphs: Vec<String>,
 }
 
@@ -37,7 +37,8 @@ impl Doc {
                 open = false;
             } else {
                 let paragraphs = sections.last_mut().map_or(&mut line, |section| &mut section.paragraphs);
-                match paragraphs.last_mut().filter(|_| open) {
+                let goes_on = open && !text.starts_with("- ");
+                match paragraphs.last_mut().filter(|_| goes_on) {
                     Some(paragraph) => {
                         paragraph.push(' ');
                         paragraph.push_str(text);
@@ -70,12 +71,11 @@ mod tests {
 
     #[test]
     fn comments_become_sections_with_values() {
-        let source =
-            "//! A line.\n//!\n//! # What it means\n//! One {A}\n//! more.\n//!\n//! Two {B}.\n//! # Next\n";
+        let source = "//! A line.\n//!\n//! # What it means\n//! One {A}\n//! more.\n//!\n//! Two {B}.\n//! - An\n//! item.\n//! # Next\n";
         let own = [Threshold { name: "A", value: 0.125, unit: Unit::Share, reason: "" }];
         let doc = Doc::parse(source, &own);
         assert_eq!(doc.line, "A line.");
-        assert_eq!(doc.sections[0].paragraphs, ["One 12.5 % more.", "Two {B}."]);
+        assert_eq!(doc.sections[0].paragraphs, ["One 12.5 % more.", "Two {B}.", "- An item."]);
         assert_eq!(doc.sections[1].heading, "Next");
     }
 

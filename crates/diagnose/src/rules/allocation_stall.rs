@@ -2,7 +2,7 @@
 //!
 //! # What it means
 //! Frameworks keep the memory that they once had, so steady steps allocate nothing. Calls in every step mean that the
-//! cache is full and emptied again and again, or that some code allocates by hand. Each call waits for the device.
+//! cache is full and emptied repeatedly, or that some code allocates by hand. Each call waits for the device.
 //!
 //! # How it is detected
 //! Calls such as `cudaMalloc` and `cudaFree` on the launching threads own at least {NOTABLE} of the step while the device
@@ -28,7 +28,7 @@ use stepscope_text::several;
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::lines;
 
@@ -37,7 +37,7 @@ pub static RULE: Rule = Rule {
     id: "allocation-stall",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("allocation_stall.rs"),
 };

@@ -23,7 +23,7 @@ use super::shared::copies::{known, may_pin, pin};
 use super::shared::{of_step, severity, total};
 use crate::facts::{CopyFacts, Facts};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::frameworks::few_reads;
 use crate::words::lines;
@@ -33,7 +33,7 @@ pub static RULE: Rule = Rule {
     id: "blocking-copies",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("blocking_copies.rs"),
 };

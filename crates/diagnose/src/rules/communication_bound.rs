@@ -35,7 +35,7 @@ use stepscope_text::{duration_ms, plural, quoted, share};
 use super::shared::{on_one_clock, severity};
 use crate::facts::{Exchange, Exchanges, Facts, OneSide};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::lines;
 
 /// The rule.
@@ -43,7 +43,7 @@ pub static RULE: Rule = Rule {
     id: "communication-bound",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("communication_bound.rs"),
 };
@@ -61,8 +61,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
         let ms = facts.ms(Category::Communication);
-        let (waiting, exchanges) = (facts.waiting.clone(), facts.exchanges.clone());
-        let (one_side, on_device) = (facts.one_side, facts.on_device());
+        let (waiting, exchanges) = (facts.collectives.waiting.clone(), Exchanges::of(facts));
+        let (one_side, on_device) = (OneSide::of(facts), facts.on_device());
         let cause = Collectives { ms, hidden_ms, exchanges, waiting, one_side, on_device };
         Finding::new(&RULE, severity(share), cause, facts.framework())
             .owning(facts.claims(&[Category::Communication]), Some(GAIN))

@@ -10,8 +10,8 @@
 //! One exception: on the host's processor, the model may run in float64 by accident, because numpy's numbers are of that
 //! type. Batches of type `double`, and biases that TensorFlow adds in ops of their own although it fuses them in float32,
 //! are signs of it; then the finding is a warning. If dense ops take at least {DENSE} of the op time and nothing shows their
-//! type, the finding says so. In both cases a fix saves at most {DOUBLE} of the compute with TensorFlow and {DOUBLE_XLA} with
-//! JAX: float32 has half the bytes and twice as many numbers per instruction, and XLA has kernels that are for float32 alone.
+//! type, the finding says so and promises nothing, unless products of TensorFlow stand outside of any layer: these take the
+//! type of the data. A fix saves at most {DOUBLE} of the compute with TensorFlow and {DOUBLE_XLA} with JAX: float32 has half the bytes and twice as many numbers per instruction, and XLA has kernels that are for float32 alone.
 //! Products in bfloat16 or float16 are slow on a processor without instructions for them; a recording does not name the
 //! processor, so the finding asks to try float32, which saves at most {HALF} of the compute.
 //!
@@ -30,16 +30,16 @@ use stepscope_text::{listed, quoted};
 
 use super::shared::is_jax;
 use super::shared::ops::cost;
-use crate::facts::{Facts, OpCost, Precision};
+use crate::facts::{Facts, ModelOps, OpCost, Precision};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "compute-bound",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("compute_bound.rs"),
 };
@@ -68,14 +68,16 @@ fn check(facts: &Facts) -> Option<Finding> {
     // Profiled kernels are nothing but compute.
     let bound = facts.timeline && share >= COMPUTE && !facts.summary.bound()?.device_unseen;
     bound.then(|| {
-        let top = facts.ops.iter().take(NAMED).cloned().collect::<Vec<_>>();
+        let top = facts.get::<ModelOps>().0.iter().take(NAMED).cloned().collect::<Vec<_>>();
         let subject = top.first().map(|op| op.op_type.clone());
         let precision = precision(facts);
         let severity = match precision {
             Some(precision) if precision.is_double() => Severity::Warning,
             _ => Severity::Info,
         };
-        let gain = precision.map(|precision| match precision.is_half() {
+        // Where nothing speaks for float64, nothing is promised.
+        let known = precision.filter(|precision| *precision != Precision::Unrecorded);
+        let gain = known.map(|precision| match precision.is_half() {
             true => HALF,
             false if is_jax(facts) => DOUBLE_XLA,
             false => DOUBLE,
@@ -91,14 +93,16 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// The precision, where a lower one may save something: on the host's processor, if it is or may be float64 and the model is
 /// made of dense ops.
 fn precision(facts: &Facts) -> Option<Precision> {
-    // In PyTorch, numpy's float64 does not meet parameters of float32 unnoticed: only recorded types are a sign.
-    let mut frameworks = vec![Framework::TensorFlow, Framework::Keras, Framework::Jax];
-    frameworks.extend((facts.precision != Precision::Unrecorded).then_some(Framework::PyTorch));
+    let known = match *facts.get::<Precision>() {
+        // JAX and PyTorch do not take numpy's float64 unnoticed: only recorded types are a sign.
+        Precision::OwnProducts if facts.framework() != Framework::TensorFlow => Precision::Unrecorded,
+        precision => precision,
+    };
     // XLA's fusions hide the products inside.
     let dense = |op: &&OpCost| is_dense(&op.op_type) || (is_jax(facts) && is_opaque(&op.op_type));
-    let share: f64 = facts.ops.iter().filter(dense).map(|op| op.share).sum();
-    let may_be = facts.precision != Precision::Single && share >= DENSE;
-    (may_be && !facts.on_device() && frameworks.contains(&facts.framework())).then_some(facts.precision)
+    let share: f64 = facts.get::<ModelOps>().0.iter().filter(dense).map(|op| op.share).sum();
+    let may_be = known != Precision::Single && share >= DENSE && facts.framework() != Framework::Unknown;
+    (may_be && !facts.on_device()).then_some(known)
 }
 
 /// The model's own work.
@@ -127,7 +131,8 @@ impl Cause for Compute {
         evidence.extend(self.precision.map(|precision| sign(precision, finding.framework).to_owned()));
         let mut advice = faster_model(finding, self.on_device);
         if let Some(precision) = self.precision {
-            let first = if precision == Precision::Unrecorded { 1 } else { 0 };
+            let unknown = matches!(precision, Precision::Unrecorded | Precision::OwnProducts);
+            let first = if unknown { 1 } else { 0 };
             advice.insert(first, in_single(precision, finding.framework));
         }
         // A callback runs Python, not the model.
@@ -168,8 +173,12 @@ fn sign(precision: Precision, framework: Framework) -> &'static str {
         Precision::DoubleProducts => "The products of the compiled programs are of type `f64` (float64).",
         Precision::HalfProducts => "The compiled programs work on arrays of 16 bits (`bf16` or `f16`).",
         Precision::Mixed => "Variables are cast in each step before they are used, as mixed precision does.",
+        Precision::OwnProducts => {
+            "The types of these ops were not recorded. Products outside of layers take the types of the data, and numpy's \
+             default is float64. The saving applies only if they are float64."
+        }
         Precision::Single | Precision::Unrecorded => {
-            "The recording does not contain the types of these ops. The saving applies only if they are float64."
+            "The types of these ops were not recorded: whether they are float64 is unknown."
         }
     }
 }
@@ -194,6 +203,11 @@ fn in_single(precision: Precision, framework: Framework) -> String {
     }
     if precision.is_double() {
         return format!("Compute in float32: {change}.");
+    }
+    if framework == Framework::PyTorch {
+        return "To see the types, record with `torch.profiler.profile(record_shapes=True)`; float64 takes about twice as long \
+                as float32."
+            .to_owned();
     }
     format!(
         "Check the types (`x.dtype`): numpy's default is float64, which takes about twice as long. If it is float64, \
@@ -278,6 +292,12 @@ mod tests {
     }
 
     #[test]
+    fn pytorch_shows_its_types_on_request() {
+        let unknown = words(&RULE, compute(Some(Precision::Unrecorded)), Framework::PyTorch);
+        assert!(unknown.advice[1].contains("record_shapes=True"), "{unknown:?}");
+    }
+
+    #[test]
     fn a_callback_is_not_work_on_the_model() {
         let cause = Compute { top: vec![sample("PyFunc")], on_device: false, precision: None };
         assert!(!words(&RULE, cause, Framework::TensorFlow).summary.contains("on the model"));
@@ -292,6 +312,7 @@ mod tests {
             Precision::DoubleProducts,
             Precision::HalfProducts,
             Precision::Mixed,
+            Precision::OwnProducts,
             Precision::Unrecorded,
         ] {
             speaks(&RULE, compute(Some(precision)));

@@ -26,7 +26,7 @@ use stepscope_text::{duration_ms, listed, quoted, share};
 use super::shared::{of_step, setup_ms};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{NOTABLE, SEVERE};
 use crate::words;
 
@@ -35,7 +35,7 @@ pub static RULE: Rule = Rule {
     id: "device-idle",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("device_idle.rs"),
 };

@@ -36,9 +36,9 @@ use stepscope_text::{decimal, duration_ms, quoted, share};
 use super::eager_dispatch;
 use super::input_bound::locked_ms;
 use super::shared::of_step;
-use crate::facts::{Facts, InnerLoop};
+use crate::facts::{Facts, InnerLoop, ModelOps};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::lines;
 
 /// The rule.
@@ -46,7 +46,7 @@ pub static RULE: Rule = Rule {
     id: "dispatch-bound",
     about: About::Habits,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("dispatch_bound.rs"),
 };
@@ -63,10 +63,10 @@ thresholds! {
 fn check(facts: &Facts) -> Option<Finding> {
     // What a checkpoint or a new epoch dispatches is not the cost of the ops.
     let ms = facts.own_ms(Category::Dispatch).min(facts.usual_ms(Category::Dispatch));
-    if of_step(facts, ms) < DISPATCH || eager_dispatch::check(facts).is_some() || locked_ms(facts).is_some() {
+    if of_step(facts, ms) < DISPATCH || locked_ms(facts).is_some() {
         return None;
     }
-    let ops_per_step = facts.ops.iter().map(|op| op.count_per_step).sum();
+    let ops_per_step = facts.get::<ModelOps>().0.iter().map(|op| op.count_per_step).sum();
     let longest = facts.eager.longest_call().filter(|(_, call_ms)| *call_ms >= MOST * ms);
     let call = longest.map(|(name, ms)| (name.to_owned(), ms));
     // Overhead that exceeds the work is the bottleneck; less of it may be hidden behind other threads.
@@ -75,11 +75,14 @@ fn check(facts: &Facts) -> Option<Finding> {
     let callbacks = &facts.callbacks;
     let beside = callbacks.beside.get(Category::Dispatch).ms() / callbacks.steps.max(1) as f64;
     let beside_python = (beside >= MOST * ms).then_some(beside.min(ms));
-    let inner = facts.inner_loop.clone().filter(|inner| inner.ops >= MOST && call.is_none());
+    let inner =
+        InnerLoop::of(&facts.ops, &facts.graph_loops).filter(|inner| inner.ops >= MOST && call.is_none());
     let (claims, gain) = claims(facts, ms, inner.as_ref());
     let subject = subject.or_else(|| inner.as_ref().map(|inner| inner.name.clone()));
     let cause = OpOverhead { ms, ops_per_step, call, beside_python, inner, single_batches: single(facts) };
     let finding = Finding::new(&RULE, Severity::Warning, cause, facts.framework());
+    // Many eager ops are the better reason.
+    let finding = finding.yielding_to(&eager_dispatch::RULE);
     Some(finding.owning(claims, Some(gain)).sure(confidence).about(subject))
 }
 
@@ -94,7 +97,7 @@ fn claims(facts: &Facts, ms: f64, inner: Option<&InnerLoop>) -> (Vec<(Category, 
 
 /// Whether Keras is called batch by batch: `steps_per_execution` is for `fit` alone.
 fn single(facts: &Facts) -> bool {
-    let calls = |name: &str| facts.called.iter().any(|function| function == name);
+    let calls = |name: &str| facts.functions.rows.iter().any(|function| function.name == name);
     calls("one_step_on_data") && !calls("one_step_on_iterator") && !calls("multi_step_on_iterator")
 }
 
@@ -184,7 +187,7 @@ fn without_python(framework: Framework) -> Vec<String> {
     }
 }
 
-/// A call that is made in each step: mostly data that becomes a tensor again and again.
+/// A call that is made in each step: mostly data that is converted to a tensor each time.
 fn once(call: &str, framework: Framework) -> Vec<String> {
     let deliver = match framework {
         Framework::TensorFlow | Framework::Keras => {

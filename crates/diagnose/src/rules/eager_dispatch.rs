@@ -33,7 +33,7 @@ use super::shared::ops::joined_update;
 use super::shared::{of_step, severity};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{NOTABLE, SEVERE};
 use crate::words::lines;
 
@@ -42,7 +42,7 @@ pub static RULE: Rule = Rule {
     id: "eager-dispatch",
     about: About::Habits,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("eager_dispatch.rs"),
 };
@@ -197,7 +197,7 @@ impl Cause for EagerOps {
 }
 
 impl EagerOps {
-    /// What helps in PyTorch: a loop in Python shows as one type of op that is started again and again.
+    /// What helps in PyTorch: a loop in Python shows as one type of op that is started repeatedly.
     fn torch(&self) -> Vec<String> {
         let looped = self.types.first().filter(|(_, count)| *count >= EAGER_OPS);
         let joined = looped.map(|(op, _)| match layer_of(op) {

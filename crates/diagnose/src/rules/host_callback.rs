@@ -25,7 +25,7 @@ use stepscope_text::{duration_ms, quoted, several};
 use super::shared::{severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::lines;
 
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
     id: "host-callback",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("host_callback.rs"),
 };

@@ -8,7 +8,7 @@
 //! on a processor, and without Python frames, the usual pauses between ops and a few pauses of up to 500 µs per step (into
 //! the model, the loss, `backward()`, the optimizer) do not count either, because every step has them. The finding names lines if a Python tracer saw them, with the library
 //! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
-//! {GAIN} of this time. Without frames and ranges, nobody can tell Python from a wait or from other processes that have the
+//! {GAIN} of this time. Without frames and ranges, Python cannot be distinguished from waiting or from other processes that have the
 //! processor, and the finding says so. If calls of the loop end long after their work, they wait for the interpreter lock that
 //! other threads hold: then the loop's overhead counts too, because only one thread runs Python at a time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
@@ -34,9 +34,9 @@ use stepscope_text::{duration_ms, quoted};
 use super::eager_dispatch;
 use super::input_bound::{lock_evidence, locked_ms};
 use super::shared::{of_step, severity};
-use crate::facts::{Facts, PythonLine};
+use crate::facts::{Facts, PythonLine, PythonLines, python_ranges};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::frameworks::few_reads;
 use crate::words::lines;
 
@@ -45,7 +45,7 @@ pub static RULE: Rule = Rule {
     id: "host-python",
     about: About::Habits,
     view: "scopes",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("host_python.rs"),
 };
@@ -70,14 +70,15 @@ fn check(facts: &Facts) -> Option<Finding> {
     let own = (facts.ms(Category::Python) - ordinary(facts)).max(0.0);
     let share = of_step(facts, own + dispatch);
     (share >= PYTHON).then(|| {
-        let traced = !facts.python.is_empty();
+        let traced = !facts.get::<PythonLines>().0.is_empty();
         // A tracer sees all of it. Ranges are worth naming only if most of it lies in one.
         // A range of the framework's own is nothing that could be moved.
         let movable = |range: &&PythonLine| !range.place.starts_with("Optimizer.");
-        let in_ranges = facts.ranges.iter().find(movable).is_some_and(|range| range.ms_per_step >= 0.5 * ms);
+        let ranges = python_ranges(&facts.input);
+        let in_ranges = ranges.iter().find(movable).is_some_and(|range| range.ms_per_step >= 0.5 * ms);
         let lines = match (traced, in_ranges) {
             (true, _) => costliest(facts),
-            (false, true) => facts.ranges.iter().filter(movable).take(LINES).cloned().collect(),
+            (false, true) => ranges.iter().filter(movable).take(LINES).cloned().collect(),
             (false, false) => Vec::new(),
         };
         let place = lines.first().map(|line| line.place.clone());
@@ -100,7 +101,9 @@ pub(crate) fn ordinary(facts: &Facts) -> f64 {
     let starting = eager_dispatch::check(facts).is_some();
     // PyTorch calls each op from Python, and each step makes the same few calls. A tracer shows whose Python it is, and
     // a device may hide it.
-    let eager = facts.recorder() == Framework::PyTorch && facts.python.is_empty() && !facts.on_device();
+    let eager = facts.recorder() == Framework::PyTorch
+        && facts.get::<PythonLines>().0.is_empty()
+        && !facts.on_device();
     let around = if eager { facts.eager.around.ms() / facts.eager.steps.max(1) as f64 } else { 0.0 };
     if starting || eager { eager_dispatch::between(facts) + around } else { 0.0 }
 }
@@ -108,10 +111,11 @@ pub(crate) fn ordinary(facts: &Facts) -> f64 {
 /// The lines that cost most. While a frame waits for another thread, that thread's work owns the time: all lines
 /// together take what Python owns at the most.
 fn costliest(facts: &Facts) -> Vec<PythonLine> {
-    let all: f64 = facts.python.iter().map(|line| line.ms_per_step).sum();
+    let lines = facts.get::<PythonLines>();
+    let all: f64 = lines.0.iter().map(|line| line.ms_per_step).sum();
     let part = (facts.ms(Category::Python) / all.max(f64::MIN_POSITIVE)).min(1.0);
     let cost = |line: &PythonLine| PythonLine { ms_per_step: line.ms_per_step * part, ..line.clone() };
-    facts.python.iter().take(LINES).map(cost).collect()
+    lines.0.iter().take(LINES).map(cost).collect()
 }
 
 /// Python in the loop.

@@ -32,16 +32,16 @@ use stepscope_text::{duration_ms, plural, quoted, share};
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "inference-latency",
-    about: About::Answer,
+    about: About::Goal,
     view: "inference",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("inference_latency.rs"),
 };

@@ -45,7 +45,7 @@ use stepscope_text::{duration_ms, quoted};
 use super::shared::{of_step, severity};
 use crate::facts::{Facts, Loader, PythonLine};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::{in_steps, lines};
 
 /// The rule.
@@ -53,7 +53,7 @@ pub static RULE: Rule = Rule {
     id: "input-bound",
     about: About::Cause,
     view: "input",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("input_bound.rs"),
 };
@@ -64,7 +64,7 @@ thresholds! {
     INPUT: Share = 0.20;
     /// A batch that is ready in time costs nothing.
     GAIN: Share = 1.0;
-    /// A loop that nobody holds up waits for the lock for microseconds.
+    /// An undisturbed loop waits for the lock for microseconds.
     LOCKED: Share = 0.10;
     /// If a few long steps hold this share of all waiting, they are what has to be explained.
     CONCENTRATED: Share = 0.5;
@@ -78,7 +78,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     };
     let share = facts.share(Category::Input);
     (share >= INPUT || (locked_ms.is_some() && share > 0.0)).then(|| {
-        let (loader, wait_ms) = (facts.loader.clone(), facts.ms(Category::Input));
+        let (loader, wait_ms) = (Loader::of(&facts.input), facts.ms(Category::Input));
         let cause = InputWait { loader, wait_ms, locked_ms, long: long_waits(facts, wait_ms) };
         Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95)
     })

@@ -29,7 +29,7 @@ use super::shared::kernels::Launches;
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{SEVERE, SMALL_KERNEL};
 
 /// The rule.
@@ -37,7 +37,7 @@ pub static RULE: Rule = Rule {
     id: "kernel-launch-bound",
     about: About::Habits,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("kernel_launch_bound.rs"),
 };

@@ -10,7 +10,7 @@
 //! needs, and is not reported.
 //!
 //! Or load and store units accept instructions at {SATURATED} of their peak ({LATENCY} if warps wait for their queue), and
-//! arithmetic is not half as busy: the kernel loads the same data again and again. Tiles in shared memory or registers
+//! arithmetic is not half as busy: the kernel loads the same data repeatedly. Tiles in shared memory or registers
 //! remove these loads, so that only arithmetic and device memory limit what a fix saves.
 //!
 //! # How to fix it
@@ -26,7 +26,7 @@ use stepscope_text::share;
 use super::shared::counters::{self, Estimate, Told, waits};
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{LATENCY, STREAMING};
 
 /// The rule.
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
     id: "kernel-stalls",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("kernel_stalls.rs"),
 };

@@ -25,23 +25,24 @@ use stepscope_analyze::curves::{RunCurves, TagCurve};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{plural, quoted, short, thousands};
 
-use super::shared::runs::{at, only_of_runs};
+use super::shared::runs::at;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
+use crate::runs::Course;
 use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "loss-not-finite",
-    about: About::Cause,
+    about: About::Run { rank: 0 },
     view: "scalars",
-    check: only_of_runs,
+    check: Check::Run(check),
     thresholds: &[],
     source: doc_of!("loss_not_finite.rs"),
 };
 
 /// Looks at one run.
-pub fn of(run: &RunCurves) -> Option<Finding> {
+pub(super) fn check(run: &RunCurves, _: &Course) -> Option<Finding> {
     let losses = run.curves.iter().filter(|curve| is_loss(&curve.tag));
     let odd = losses.filter_map(|curve| Some((curve.curve.not_finite_s?, curve)));
     let (_, first) = odd.min_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -141,12 +142,15 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_no_number_is_found_and_other_tags_are_not() {
-        let found = of(&run("train/loss", &[1.0, 0.5, f64::NAN, f64::NAN])).unwrap();
+        let found = check(&run("train/loss", &[1.0, 0.5, f64::NAN, f64::NAN]), &Course::default()).unwrap();
         assert_eq!(found.severity, Severity::Critical);
         assert!(found.summary().contains("at step 2 and stays that way"), "{}", found.summary());
-        assert_eq!(of(&run("loss", &[1.0, f64::INFINITY, 2.0])).unwrap().severity, Severity::Warning);
-        assert!(of(&run("accuracy", &[f64::NAN])).is_none());
-        assert!(of(&run("loss", &[1.0, 2.0])).is_none());
+        assert_eq!(
+            check(&run("loss", &[1.0, f64::INFINITY, 2.0]), &Course::default()).unwrap().severity,
+            Severity::Warning
+        );
+        assert!(check(&run("accuracy", &[f64::NAN]), &Course::default()).is_none());
+        assert!(check(&run("loss", &[1.0, 2.0]), &Course::default()).is_none());
     }
 
     #[test]

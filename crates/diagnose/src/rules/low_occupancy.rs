@@ -32,11 +32,13 @@ use stepscope_analyze::work::counters::{KernelCounters, Waste};
 use stepscope_analyze::work::kernels::Limiter;
 use stepscope_text::{plural, quoted, share, short};
 
+use super::serial_streams;
 use super::shared::counters::{self, Estimate, Told, small_grid};
 use super::shared::{of_step, severity};
-use crate::facts::{Facts, LowOccupancy};
+use super::unified_memory_faults;
+use crate::facts::{DeviceWork, Facts, LowOccupancy};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{KERNEL_SHARE, LATENCY, NOTABLE, OCCUPANCY};
 use crate::words::lines;
 
@@ -45,7 +47,7 @@ pub static RULE: Rule = Rule {
     id: "low-occupancy",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("low_occupancy.rs"),
 };
@@ -59,8 +61,8 @@ thresholds! {
 
 fn check(facts: &Facts) -> Option<Finding> {
     // Small grids that streams could run side by side are a finding of its own.
-    let serial = || super::serial_streams::check(facts).is_some();
-    measured(facts).or_else(|| if serial() { None } else { nearly_empty(facts).or_else(|| possible(facts)) })
+    let by_grids = || nearly_empty(facts).or_else(|| possible(facts));
+    measured(facts).or_else(|| Some(by_grids()?.yielding_to(&serial_streams::RULE)))
 }
 
 /// Do kernels run that leave nearly all of the device empty?
@@ -108,12 +110,12 @@ fn measured(facts: &Facts) -> Option<Finding> {
 }
 
 fn possible(facts: &Facts) -> Option<Finding> {
-    let low = facts.device.as_ref()?.low_occupancy.clone()?;
-    // Kernels that wait for pages are long for another reason.
-    let waiting = super::unified_memory_faults::check(facts).is_some();
-    (low.share >= KERNEL_SHARE && !waiting).then(|| {
+    let low = facts.get::<Option<DeviceWork>>().as_ref().as_ref()?.low_occupancy.clone()?;
+    (low.share >= KERNEL_SHARE).then(|| {
         let kernel = low.kernel.clone();
-        Finding::new(&RULE, Severity::Info, low, facts.framework()).about(kernel).sure(0.5)
+        let finding = Finding::new(&RULE, Severity::Info, low, facts.framework()).about(kernel).sure(0.5);
+        // Kernels that wait for pages are long for another reason.
+        finding.yielding_to(&unified_memory_faults::RULE)
     })
 }
 

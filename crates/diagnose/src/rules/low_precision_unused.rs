@@ -26,9 +26,9 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{quoted, share, short};
 
 use super::shared::{of_step, severity};
-use crate::facts::{Facts, WithoutMatrixUnits};
+use crate::facts::{DeviceWork, Facts, WithoutMatrixUnits};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::thresholds::KERNEL_SHARE;
 use crate::words::lines;
 
@@ -37,13 +37,13 @@ pub static RULE: Rule = Rule {
     id: "low-precision-unused",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("low_precision_unused.rs"),
 };
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let found = facts.device.as_ref()?.without_matrix_units.clone()?;
+    let found = facts.get::<Option<DeviceWork>>().as_ref().as_ref()?.without_matrix_units.clone()?;
     (found.share >= KERNEL_SHARE).then(|| {
         let owned = facts.ms(Category::Compute) * found.share;
         let won = 1.0 - 1.0 / found.speedup.max(1.0);

@@ -4,7 +4,9 @@
 //! Something keeps every step's tensors alive: a list of outputs, a loss that still holds its graph.
 //!
 //! # How it is detected
-//! An allocator's bytes in use rise steadily over the steps. The finding names by op what was allocated and never freed.
+//! An allocator's bytes in use rise steadily over the steps. The finding names what was allocated and not freed: by line if
+//! the recording has stacks, else by op. Memory that appears once, such as the optimizer's state in the first step, is no
+//! growth.
 //!
 //! # How to fix it
 //! Keep numbers instead of tensors.
@@ -21,9 +23,9 @@
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{bytes, quoted, short};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Memory};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::words::lines;
 
 /// The rule.
@@ -31,7 +33,7 @@ pub static RULE: Rule = Rule {
     id: "memory-growth",
     about: About::Cause,
     view: "memory",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("memory_growth.rs"),
 };
@@ -39,16 +41,29 @@ pub static RULE: Rule = Rule {
 fn check(facts: &Facts) -> Option<Finding> {
     let memory = facts
         .memory
+        .allocators
         .iter()
+        .map(Memory::of)
         .filter(|memory| memory.growth_per_step.is_some_and(|bytes| bytes > 0.0))
         .max_by(|a, b| a.growth_per_step.unwrap_or(0.0).total_cmp(&b.growth_per_step.unwrap_or(0.0)))?;
     let cause = Growth {
         allocator: memory.allocator.clone(),
         bytes_per_step: memory.growth_per_step?,
         kept: memory.kept.iter().take(3).cloned().collect(),
+        failed: failed_by_growth(&memory),
     };
-    let finding = Finding::new(&RULE, Severity::Warning, cause, facts.framework());
-    Some(finding.about(memory.allocator.clone()).sure(0.8))
+    let severity = if cause.failed { Severity::Critical } else { Severity::Warning };
+    let finding = Finding::new(&RULE, severity, cause, facts.framework());
+    Some(finding.about(memory.allocator).sure(0.8))
+}
+
+/// Whether a request failed that would have succeeded without the growth.
+fn failed_by_growth(memory: &Memory) -> bool {
+    let grown = memory.growth_per_step.unwrap_or(0.0) * memory.steps as f64;
+    memory
+        .out_of_memory
+        .as_ref()
+        .is_some_and(|failure| grown >= failure.requested as f64 && !failure.is_fragmentation())
 }
 
 /// Memory that grows.
@@ -60,6 +75,8 @@ pub struct Growth {
     pub bytes_per_step: f64,
     /// What is never freed, the largest first: op or place, blocks per step.
     pub kept: Vec<(String, f64)>,
+    /// Without the growth, the request that failed would have succeeded.
+    pub failed: bool,
 }
 
 impl Cause for Growth {
@@ -85,9 +102,17 @@ impl Cause for Growth {
             evidence,
             advice: lines([
                 let_go(finding.framework),
-                "See what is live at the peak: `stepscope memory PATH`.",
+                "See what is kept from step to step: `stepscope memory PATH --leaks`.",
             ]),
         }
+    }
+
+    fn verify(&self) -> Option<&'static str> {
+        Some("record again, then run `stepscope memory BEFORE AFTER`")
+    }
+
+    fn leads(&self) -> bool {
+        self.failed
     }
 }
 
@@ -125,7 +150,7 @@ mod tests {
     fn it_speaks() {
         let allocator = "bfc".to_owned();
         let kept = vec![("MatMul".into(), 1.0)];
-        speaks(&RULE, Growth { allocator: allocator.clone(), bytes_per_step: 4e6, kept });
-        speaks(&RULE, Growth { allocator, bytes_per_step: 4e6, kept: Vec::new() });
+        speaks(&RULE, Growth { allocator: allocator.clone(), bytes_per_step: 4e6, kept, failed: true });
+        speaks(&RULE, Growth { allocator, bytes_per_step: 4e6, kept: Vec::new(), failed: false });
     }
 }

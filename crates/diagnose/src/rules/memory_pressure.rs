@@ -21,9 +21,9 @@
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{bytes, quoted, share};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Memory};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::lines;
 
 /// The rule.
@@ -31,7 +31,7 @@ pub static RULE: Rule = Rule {
     id: "memory-pressure",
     about: About::Cause,
     view: "memory",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("memory_pressure.rs"),
 };
@@ -42,7 +42,7 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    facts.memory.iter().find_map(|memory| {
+    facts.memory.allocators.iter().map(Memory::of).find_map(|memory| {
         let (peak_bytes, capacity_bytes) = (memory.peak_bytes?, memory.capacity_bytes?);
         (capacity_bytes > 0.0 && peak_bytes / capacity_bytes >= PRESSURE).then(|| {
             let cause = Pressure { allocator: memory.allocator.clone(), peak_bytes, capacity_bytes };

@@ -10,6 +10,7 @@ mod testing;
 mod tests;
 
 pub use shared::counters::{CounterCause, TroubledKernel};
+pub(crate) use shared::severity;
 
 use crate::rule::Rule;
 
@@ -24,6 +25,7 @@ macro_rules! rules {
 }
 
 rules! {
+    activation_share,
     allocation_stall,
     blocking_copies,
     communication_bound,
@@ -46,6 +48,7 @@ rules! {
     memory_pressure,
     no_device_trace,
     no_steps,
+    oom_risk,
     op_dominates,
     output_bound,
     overhead_distorts,

@@ -6,10 +6,18 @@
 //!
 //! # How it is detected
 //! A device is listed, or the host calls its runtime, and no kernel lies on a device; or JAX starts programs, and no op
-//! of theirs is recorded on any device, the CPU included. The finding tells seven reasons apart: the profiler replayed kernels to collect counters, so their times are not the program's; the profiler was not
-//! asked for the device (Nsight Systems stores its options); kernels were started or device memory was used, but the
-//! device's side is missing; programs were started, but ran after the recording ended or were not traced; the device's
-//! library was called, but nothing was started; the library was watched, but nobody called it; unknown. The profiler's own errors, and its warnings about the device, are shown with a fix.
+//! of theirs is recorded on any device, the CPU included.
+//! The finding distinguishes seven reasons:
+//!
+//! - The profiler replayed kernels to collect counters, so their times are not the program's.
+//! - The profiler was not asked for the device (Nsight Systems stores its options).
+//! - Kernels were started or device memory was used, but the device's side is missing.
+//! - Programs were started, but ran after the recording ended or were not traced.
+//! - The device's library was called, but nothing was started.
+//! - The library was watched, but never called.
+//! - Unknown.
+//!
+//! The profiler's own errors, and its warnings about the device, are shown with a fix.
 //!
 //! A device that only copies is recorded: copies without kernels are its work. If the program marks ranges, the finding
 //! names the one with the most time in which nothing else was recorded.
@@ -34,9 +42,9 @@ use stepscope_text::{plural, printable};
 
 use super::shared::ranges::Ranges;
 use crate::complaints;
-use crate::facts::Facts;
+use crate::facts::{Facts, Recording};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::words::lines;
 
 /// The rule.
@@ -44,16 +52,17 @@ pub static RULE: Rule = Rule {
     id: "no-device-trace",
     about: About::Trust { rank: 1 },
     view: "health",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("no_device_trace.rs"),
 };
 
 pub(super) fn check(facts: &Facts) -> Option<Finding> {
-    let unseen = facts.recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
+    let recording = facts.get::<Recording>();
+    let unseen = recording.device_missing || facts.summary.hosts.iter().any(|host| host.device_unseen);
     (facts.timeline && unseen).then(|| {
-        let missing_device = facts.recording.missing_device.clone().unwrap_or(MissingDevice::Unseen);
-        let (complaints, ranges) = (facts.recording.complaints.clone(), Ranges::of(facts));
+        let missing_device = facts.missing_device.clone().unwrap_or(MissingDevice::Unseen);
+        let (complaints, ranges) = (recording.complaints.clone(), Ranges::of(facts));
         let cause = NoDevice { missing_device, complaints, ranges };
         Finding::new(&RULE, Severity::Warning, cause, facts.recorder())
     })

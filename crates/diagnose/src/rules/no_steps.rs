@@ -29,7 +29,7 @@ use stepscope_text::plural;
 use super::shared::ranges::Ranges;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::words::frameworks::capture;
 use crate::words::lines;
 
@@ -38,7 +38,7 @@ pub static RULE: Rule = Rule {
     id: "no-steps",
     about: About::Trust { rank: 2 },
     view: "health",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("no_steps.rs"),
 };

@@ -39,9 +39,9 @@ use stepscope_text::{duration_ms, quoted, share};
 
 use super::shared::ops::{cost, joined_update};
 use super::shared::{of_step, severity};
-use crate::facts::{Facts, OpCost};
+use crate::facts::{Facts, ModelOps, OpCost};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::SEVERE;
 
 /// The rule.
@@ -49,7 +49,7 @@ pub static RULE: Rule = Rule {
     id: "op-dominates",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("op_dominates.rs"),
 };
@@ -68,7 +68,7 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// An optimizer's update that takes more than the rest of the model.
 fn update(facts: &Facts) -> Option<Finding> {
     let updates = &facts.updates;
-    let name = updates.name()?;
+    let (name, ops) = (updates.name()?, facts.get::<ModelOps>());
     let mut shares = updates.shares;
     shares.add_all(&updates.dense_gradients);
     let claims = facts.owned_over(&shares, updates.steps);
@@ -85,9 +85,9 @@ fn update(facts: &Facts) -> Option<Finding> {
         optimizer: name.to_owned(),
         ms: within,
         share,
-        dense_embedding: ms_of(&updates.dense_gradients) > 0.0 || facts.ops.iter().any(is_dense_gradient),
+        dense_embedding: ms_of(&updates.dense_gradients) > 0.0 || ops.0.iter().any(is_dense_gradient),
         updating: updates.updating,
-        costliest: facts.ops.first().cloned(),
+        costliest: ops.0.first().cloned(),
     };
     let finding = Finding::new(&RULE, severity(of_step(facts, within)), cause, facts.framework());
     Some(finding.about(name.to_owned()).owning(claims, Some(GAIN)).sure(0.85))
@@ -98,7 +98,8 @@ fn is_dense_gradient(op: &OpCost) -> bool {
 }
 
 fn one_op(facts: &Facts) -> Option<Finding> {
-    let op = facts.ops.first()?;
+    let ops = facts.get::<ModelOps>();
+    let op = ops.0.first()?;
     // A callback is Python that the model calls, and has a rule of its own.
     let ordinary = is_dense(&op.op_type) || is_opaque(&op.op_type) || is_callback(&op.op_type);
     let step = facts.summary.length_ms();

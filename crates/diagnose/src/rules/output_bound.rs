@@ -31,9 +31,9 @@ use stepscope_analyze::vocabulary::{Framework, is_print_op};
 use stepscope_text::{duration_ms, listed, quoted, short};
 
 use super::shared::severity;
-use crate::facts::{Facts, OpCost, PythonLine};
+use crate::facts::{Facts, OpCost, OutputOps, PythonLine, writing_lines};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::lines;
 
 /// The rule.
@@ -41,7 +41,7 @@ pub static RULE: Rule = Rule {
     id: "output-bound",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("output_bound.rs"),
 };
@@ -63,12 +63,12 @@ fn check(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let beside = (printed - written).clamp(0.0, facts.ms(Category::Compute));
-    let around = facts.around_output_ms.max(AROUND * printed);
-    let python = facts.around_output_ms.min(facts.ms(Category::Python));
+    let around = facts.around_output_ms().max(AROUND * printed);
+    let python = facts.around_output_ms().min(facts.ms(Category::Python));
     let dispatch = (around - python).min(facts.ms(Category::Dispatch));
     let compute = (AROUND * printed - dispatch).max(0.0).min(facts.ms(Category::Compute) - beside) + beside;
-    let ops: Vec<_> = facts.output_ops.iter().take(3).cloned().collect();
-    let lines: Vec<_> = facts.writers.iter().take(3).cloned().collect();
+    let ops: Vec<_> = facts.get::<OutputOps>().0.iter().take(3).cloned().collect();
+    let lines: Vec<_> = writing_lines(&facts.checkpoint_cost).into_iter().take(3).collect();
     let subject = ops.first().map(|op| op.op_type.clone());
     let subject = subject.or_else(|| lines.first().map(|line| line.place.clone()));
     let severity = severity((written + beside + python + dispatch) / step);
@@ -78,7 +78,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         (Category::Dispatch, dispatch),
         (Category::Compute, compute),
     ];
-    let variables = if ops.is_empty() && lines.is_empty() { facts.variables_read } else { 0.0 };
+    let variables =
+        if ops.is_empty() && lines.is_empty() { facts.checkpoint_cost.variables_per_step() } else { 0.0 };
     let sure = if variables > 0.0 { 0.7 } else { 0.9 };
     let finding = Finding::new(&RULE, severity, Written { ops, lines, variables }, facts.framework())
         .owning(claims, Some(GAIN))
@@ -89,7 +90,7 @@ fn check(facts: &Facts) -> Option<Finding> {
 /// Milliseconds per step in ops that format and print text, where these share a processor with the model's ops.
 fn printed(facts: &Facts) -> f64 {
     let prints = |op: &&OpCost| !facts.on_device() && is_print_op(&op.op_type);
-    facts.output_ops.iter().filter(prints).map(|op| op.ms_per_step).sum()
+    facts.get::<OutputOps>().0.iter().filter(prints).map(|op| op.ms_per_step).sum()
 }
 
 /// What is written.

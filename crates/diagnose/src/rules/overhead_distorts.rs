@@ -22,7 +22,7 @@ use stepscope_text::{decimal, share};
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::frameworks::less_detail;
 
 /// The rule.
@@ -30,7 +30,7 @@ pub static RULE: Rule = Rule {
     id: "overhead-distorts",
     about: About::Trust { rank: 5 },
     view: "steps",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("overhead_distorts.rs"),
 };
@@ -44,7 +44,7 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let host = facts.summary.bound()?;
     let recorded: f64 = host.steps.iter().map(|step| step.span.dur().ms()).sum();
     let events_per_ms = if recorded > 0.0 { host.events as f64 / recorded } else { 0.0 };
-    let python_frames = facts.recording.python_frames;
+    let python_frames = facts.tracer_frames;
     (events_per_ms * python_frames > FRAMES_PER_MS).then(|| {
         let cause = Overhead { events_per_ms, python_frames };
         Finding::new(&RULE, Severity::Info, cause, facts.recorder()).sure(0.7)

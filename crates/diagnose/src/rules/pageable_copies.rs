@@ -26,7 +26,7 @@ use super::shared::{of_step, severity, total};
 use super::transfer_bound::TRANSFER;
 use crate::facts::{CopyFacts, Facts};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 
 /// The rule.
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
     id: "pageable-copies",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("pageable_copies.rs"),
 };

@@ -21,7 +21,7 @@ use stepscope_text::quoted;
 use super::shared::ranges::Ranges;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::SEVERE;
 
 /// The rule.
@@ -29,7 +29,7 @@ pub static RULE: Rule = Rule {
     id: "range-dominates",
     about: About::Cause,
     view: "scopes",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("range_dominates.rs"),
 };
@@ -44,12 +44,12 @@ fn check(facts: &Facts) -> Option<Finding> {
     let (name, ms, share) = ranges.named.first().cloned()?;
     let steps = facts.timeline && facts.summary.bound().is_some_and(|host| !host.whole_capture);
     let unexplained = facts.shares(&[Category::Unknown, Category::Idle]);
-    let alone = super::no_device_trace::check(facts).is_none();
-    (steps && alone && unexplained >= UNEXPLAINED && share >= SEVERE).then(|| {
+    (steps && unexplained >= UNEXPLAINED && share >= SEVERE).then(|| {
         let claims = vec![(Category::Unknown, ms.min(facts.ms(Category::Unknown)))];
         Finding::new(&RULE, Severity::Info, Dominates { ranges }, facts.framework())
             .owning(claims, None)
             .about(name)
+            .yielding_to(&super::no_device_trace::RULE)
             .sure(0.9)
     })
 }

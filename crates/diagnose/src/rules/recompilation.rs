@@ -1,4 +1,4 @@
-//! Programs are compiled again and again.
+//! Programs are compiled repeatedly.
 //!
 //! # What it means
 //! A jitted function is compiled for each new shape, type or static argument.
@@ -30,7 +30,7 @@ use super::shared::building::{self, BUILDING, Saying};
 use super::shared::{is_jax, steps_with};
 use crate::facts::{Facts, RebuiltFunction};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::lines;
 
 /// The rule.
@@ -38,13 +38,13 @@ pub static RULE: Rule = Rule {
     id: "recompilation",
     about: About::Cause,
     view: "functions",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("recompilation.rs"),
 };
 
 thresholds! {
-    /// Steady steps neither trace nor compile. A tenth of the step means that it happens again and again.
+    /// Steady steps neither trace nor compile. A tenth of the step means that it keeps happening.
     REBUILDING: Share = 0.10;
     /// A program that is compiled once costs nothing later.
     GAIN: Share = 1.0;
@@ -57,14 +57,15 @@ fn check(facts: &Facts) -> Option<Finding> {
     let traced = !is_jax(facts) && facts.share(Category::Tracing) > 0.0;
     let recurrence = steps_with(facts, &BUILDING, REBUILDING);
     let again = |function: &RebuiltFunction| function.compiles.max(function.traces) >= 2;
-    let recurs = recurrence.steps >= 2 || (recurrence.recurs() && facts.rebuilt.iter().any(again));
+    let recurs =
+        recurrence.steps >= 2 || (recurrence.recurs() && RebuiltFunction::all(facts).iter().any(again));
     if !compiles || traced || share < REBUILDING || !recurs {
         return None;
     }
     Some(building::found(facts, &RULE, recurrence, GAIN, |functions, steps| Recompiled { functions, steps }))
 }
 
-/// Functions that are compiled again and again.
+/// Functions that are compiled repeatedly.
 #[derive(Clone, Debug)]
 pub struct Recompiled {
     /// Which, the worst first.
@@ -86,7 +87,7 @@ impl Cause for Recompiled {
     }
 }
 
-const PAD: &str = "Use few different shapes, because XLA compiles each anew: pad to buckets (for example powers of \
+const PAD: &str = "Use few different shapes, because XLA compiles each one separately: pad to buckets (for example powers of \
     two), and drop or pad the last batch, `ds.batch(n, drop_remainder=True)`.";
 const WITHOUT_XLA: &str = "If shapes have to vary, do without XLA for this function: \
     `@tf.function(jit_compile=False, reduce_retracing=True)`.";

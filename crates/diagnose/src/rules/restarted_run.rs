@@ -17,17 +17,18 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, plural, quoted, thousands, times};
 use stepscope_trace::series::Restart;
 
-use super::shared::runs::{at, only_of_runs};
+use super::shared::runs::at;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
+use crate::runs::Course;
 use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "restarted-run",
-    about: About::Cause,
+    about: About::Run { rank: 3 },
     view: "scalars",
-    check: only_of_runs,
+    check: Check::Run(check),
     thresholds: &[],
     source: doc_of!("restarted_run.rs"),
 };
@@ -36,7 +37,7 @@ pub static RULE: Rule = Rule {
 const NAMED: usize = 4;
 
 /// Looks at one run.
-pub fn of(run: &RunCurves) -> Option<Finding> {
+pub(super) fn check(run: &RunCurves, _: &Course) -> Option<Finding> {
     if run.restarts.is_empty() {
         return None;
     }
@@ -102,9 +103,9 @@ mod tests {
     #[test]
     fn a_restart_costs_the_time_since_its_first_repeated_step() {
         let mut log = log(0.0, [1.0; 20]);
-        assert!(of(&RunCurves::of(&log)).is_none());
+        assert!(check(&RunCurves::of(&log), &Course::default()).is_none());
         log.restarts = vec![RESTART];
-        let summary = of(&RunCurves::of(&log)).unwrap().summary();
+        let summary = check(&RunCurves::of(&log), &Course::default()).unwrap().summary();
         assert!(
             summary.contains("once") && summary.contains("90.0 s") && summary.contains("20 steps"),
             "{summary}"

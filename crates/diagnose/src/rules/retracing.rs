@@ -1,4 +1,4 @@
-//! A `tf.function` is traced again and again.
+//! A `tf.function` is traced repeatedly.
 //!
 //! # What it means
 //! Each new combination of Python values, shapes and types builds a new graph, which costs many times the step.
@@ -22,20 +22,20 @@ use super::shared::building::{self, BUILDING, Saying};
 use super::shared::{is_jax, steps_with};
 use crate::facts::{Facts, RebuiltFunction};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "retracing",
     about: About::Cause,
     view: "functions",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("retracing.rs"),
 };
 
 thresholds! {
-    /// Steady steps neither trace nor compile. A tenth of the step means that it happens again and again.
+    /// Steady steps neither trace nor compile. A tenth of the step means that it keeps happening.
     REBUILDING: Share = 0.10;
     /// A function that is built once costs nothing later.
     GAIN: Share = 1.0;
@@ -53,7 +53,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     Some(building::found(facts, &RULE, recurrence, GAIN, |functions, steps| Retraced { functions, steps }))
 }
 
-/// Functions that are traced again and again.
+/// Functions that are traced repeatedly.
 #[derive(Clone, Debug)]
 pub struct Retraced {
     /// Which, the worst first.

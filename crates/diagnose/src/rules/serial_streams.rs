@@ -24,7 +24,7 @@ use stepscope_text::{duration_ms, listed, plural};
 use super::shared::of_step;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::FUSABLE;
 use crate::words::lines;
 
@@ -33,7 +33,7 @@ pub static RULE: Rule = Rule {
     id: "serial-streams",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("serial_streams.rs"),
 };
@@ -49,7 +49,7 @@ thresholds! {
     GAIN: Share = 1.0;
 }
 
-pub(super) fn check(facts: &Facts) -> Option<Finding> {
+fn check(facts: &Facts) -> Option<Finding> {
     let detail = facts.detail.as_ref()?;
     let streams = &detail.streams;
     let shorter = streams.computing.iter().map(|stream| stream.kernels).min()?;

@@ -1,4 +1,4 @@
-//! The loop sets up an input pipeline again and again.
+//! The loop sets up an input pipeline repeatedly.
 //!
 //! # What it means
 //! `model.predict`, `model.evaluate` and `model.fit` create datasets, functions and an iterator in every call, and
@@ -25,7 +25,7 @@ use stepscope_text::several;
 use super::shared::{severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::lines;
 
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
     id: "setup-in-loop",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("setup_in_loop.rs"),
 };
@@ -86,7 +86,7 @@ fn once(finding: &Finding) -> Vec<String> {
     let at_epochs = finding.recurrence.and_then(|often| often.every).filter(|every| *every > 1);
     match finding.framework {
         Framework::Keras if at_epochs.is_some() => lines([
-            "If these are the ends of epochs, make epochs longer, because each sets up its iterator anew: `ds.repeat()` \
+            "If these are the ends of epochs, make epochs longer, because each one sets up its iterator again: `ds.repeat()` \
              and `model.fit(..., steps_per_epoch=1000)`.",
             "If `model.fit`, `model.evaluate` or `model.predict` is called in a loop, call it once for all batches, or \
              use `model.train_on_batch(x, y)` and `model.predict_on_batch(x)`.",

@@ -21,7 +21,7 @@ use stepscope_text::{bytes, share};
 use super::shared::counters::{self, Estimate, Told};
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{LATENCY, OCCUPANCY};
 use crate::words::lines;
 
@@ -30,7 +30,7 @@ pub static RULE: Rule = Rule {
     id: "shared-memory-limited",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("shared_memory_limited.rs"),
 };

@@ -24,7 +24,7 @@ use stepscope_text::short;
 use super::shared::kernels::Launches;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::SMALL_KERNEL;
 
 /// The rule.
@@ -32,7 +32,7 @@ pub static RULE: Rule = Rule {
     id: "small-kernels",
     about: About::Habits,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("small_kernels.rs"),
 };

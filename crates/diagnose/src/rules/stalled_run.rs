@@ -21,17 +21,18 @@ use stepscope_analyze::curves::pace::{Pace, Pause, Why};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted, share, thousands};
 
-use super::shared::runs::{at, only_of_runs, unit};
+use super::shared::runs::{at, unit};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
+use crate::runs::Course;
 use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "stalled-run",
-    about: About::Cause,
+    about: About::Run { rank: 2 },
     view: "scalars",
-    check: only_of_runs,
+    check: Check::Run(check),
     thresholds: THRESHOLDS,
     source: doc_of!("stalled_run.rs"),
 };
@@ -39,14 +40,14 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// Shorter gaps are common: checkpoints, evaluations, a slow disk.
     TIMES: Number = 20.0;
-    /// Nobody looks for the cause of a shorter gap.
+    /// Shorter gaps are not worth investigating.
     LEAST: Milliseconds = 30_000.0;
     /// A gap of less than this share of the run does not matter.
     PART: Share = 0.05;
 }
 
 /// Looks at one run.
-pub fn of(run: &RunCurves) -> Option<Finding> {
+pub(super) fn check(run: &RunCurves, _: &Course) -> Option<Finding> {
     let pace = run.pace.as_ref()?;
     let (from, until) = pace.covers_s();
     let last = run.last_s.unwrap_or(until).max(until);
@@ -152,25 +153,33 @@ mod tests {
 
     #[test]
     fn a_long_gap_is_found_and_what_recurs_or_is_explained_is_not() {
-        let gap = |length: f64| of(&run(0.1, (0..200).map(move |at| if at == 120 { length } else { 1.0 })));
+        let gap = |length: f64| {
+            check(&run(0.1, (0..200).map(move |at| if at == 120 { length } else { 1.0 })), &Course::default())
+        };
         let finding = gap(60.0).unwrap();
         assert!(finding.summary().contains("after step 1,200"), "{}", finding.summary());
         assert!(gap(9.0).is_none(), "too short");
         assert!(
-            of(&run(0.1, (0..400).map(|at| if at % 100 == 50 { 60.0 } else { 1.0 }))).is_none(),
+            check(&run(0.1, (0..400).map(|at| if at % 100 == 50 { 60.0 } else { 1.0 })), &Course::default())
+                .is_none(),
             "a habit"
         );
         let mut saved = log(0.1, (0..200).map(|at| if at == 120 { 60.0 } else { 1.0 }));
         saved.saved_s = vec![saved.series[0].wall_s[120] + 30.0];
-        assert!(of(&RunCurves::of(&saved)).is_none(), "a checkpoint");
+        assert!(check(&RunCurves::of(&saved), &Course::default()).is_none(), "a checkpoint");
     }
 
     #[test]
     fn steps_that_end_while_other_values_go_on_are_found() {
         let mut log = log(0.1, [1.0; 100]);
-        assert!(of(&RunCurves::of(&log)).is_none(), "it just ended");
+        assert!(check(&RunCurves::of(&log), &Course::default()).is_none(), "it just ended");
         log.last_s = log.last_s.map(|last| last + 300.0);
-        assert!(of(&RunCurves::of(&log)).unwrap().summary().contains("finishes no step after 1,000"));
+        assert!(
+            check(&RunCurves::of(&log), &Course::default())
+                .unwrap()
+                .summary()
+                .contains("finishes no step after 1,000")
+        );
     }
 
     #[test]

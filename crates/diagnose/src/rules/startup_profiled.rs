@@ -31,9 +31,9 @@ use stepscope_analyze::steps::Exclusion;
 use stepscope_text::{duration_ms, plural, quoted, share};
 
 use super::shared::{of_step, setup_ms};
-use crate::facts::Facts;
+use crate::facts::{Facts, Recording};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{FEW_STEPS, SEVERE};
 use crate::words::frameworks::capture;
 use crate::words::{self, lines};
@@ -43,7 +43,7 @@ pub static RULE: Rule = Rule {
     id: "startup-profiled",
     about: About::Trust { rank: 3 },
     view: "steps",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("startup_profiled.rs"),
 };
@@ -75,7 +75,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         return Some(Finding::new(&RULE, Severity::Warning, cause, facts.recorder()));
     }
     let captures = facts.detail.as_ref().is_some_and(|detail| !detail.idle.captured.is_zero());
-    setting_up(facts).filter(|_| (few || captures) && !facts.recording.device_missing)
+    setting_up(facts).filter(|_| (few || captures) && !facts.get::<Recording>().device_missing)
 }
 
 /// Without steps to compare, it shows in single calls that take most of the time.

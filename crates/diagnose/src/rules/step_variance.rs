@@ -7,7 +7,11 @@
 //! Of {STEPS} steps or more, the 90th percentile is at least {TAIL} times the median, or the standard deviation is at least
 //! {SPREAD} of the mean. The finding names the category that varies most.
 //!
-//! If another loop that runs the model, such as an evaluation, follows every so many steps and takes at least {NOTABLE} of
+//! The finding says what the long steps do: run more ops, or spend their time in one op, call or range. If they do the same
+//! and all of it takes longer by one factor, the host's own work included, the machine was busy or its clock varied. Then the
+//! finding is a remark on the recording, and not the verdict.
+//!
+//! If another loop that runs the model, such as an evaluation, runs at regular intervals and takes at least {NOTABLE} of
 //! the time per step, the finding owns that time.
 //!
 //! If steps of at least {LONG} times the median recur, and call functions that the others do not call or come at equal distances,
@@ -29,6 +33,7 @@ use stepscope_analyze::Category;
 use stepscope_analyze::time::odd_steps::{OddSteps, OtherLoop};
 use stepscope_analyze::time::peaks::Peaks;
 use stepscope_analyze::time::summary::HostSummary;
+use stepscope_analyze::time::uneven_steps::UnevenSteps;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, quoted, share, short};
 use stepscope_trace::statistics::Moments;
@@ -36,7 +41,7 @@ use stepscope_trace::statistics::Moments;
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::{self, in_steps, lines};
 
@@ -45,7 +50,7 @@ pub static RULE: Rule = Rule {
     id: "step-variance",
     about: About::Cause,
     view: "steps",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("step_variance.rs"),
 };
@@ -63,7 +68,7 @@ thresholds! {
     GAIN: Share = 1.0;
 }
 
-/// Steps at equal distances are no accident if there are so many.
+/// This many steps at equal distances are not chance.
 const PERIODIC: usize = 3;
 
 fn check(facts: &Facts) -> Option<Finding> {
@@ -85,9 +90,18 @@ fn check(facts: &Facts) -> Option<Finding> {
             Category::ALL.into_iter().max_by(|&a, &b| deviation(host, a).total_cmp(&deviation(host, b)));
         let varies = varies.filter(|category| *category != Category::Unknown);
         let lengths: Vec<f64> = host.counted().map(|step| step.span.dur().ms()).collect();
-        let cause = Variance { spread, tail, varies, peaks: Peaks::of(&lengths) };
-        Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(0.8)
+        let why = facts.uneven.clone();
+        let sure = if why.as_ref().is_some_and(is_machine) { MACHINE } else { 0.8 };
+        let cause = Variance { spread, tail, varies, why, peaks: Peaks::of(&lengths) };
+        Finding::new(&RULE, Severity::Info, cause, facts.framework()).sure(sure)
     })
+}
+
+/// How sure it is that steps are long because of the program if everything in them takes longer.
+const MACHINE: f64 = 0.2;
+
+fn is_machine(why: &UnevenSteps) -> bool {
+    matches!(why, UnevenSteps::Everything(_))
 }
 
 /// Another loop between the steps that recurs and takes a notable share of the time.
@@ -115,7 +129,7 @@ fn recurring(facts: &Facts, odd: &OddSteps) -> Option<Vec<(Category, f64)>> {
     let beyond = (odd.odd_ms - odd.usual_ms).max(f64::MIN_POSITIVE);
     let functions: f64 = odd.functions.iter().map(|(_, ms)| ms).sum();
     let periodic = odd.recurrence.is_periodic() && odd.recurrence.steps >= PERIODIC;
-    let differs = functions >= beyond / 2.0 || periodic;
+    let differs = functions >= beyond / 2.0 || periodic && !facts.uneven.as_ref().is_some_and(is_machine);
     let much = of_step(facts, total(&claims)) >= NOTABLE;
     (odd.recurrence.recurs() && differs && much).then_some(claims)
 }
@@ -127,7 +141,7 @@ fn deviation(host: &HostSummary, category: Category) -> f64 {
 }
 
 /// Steps that differ.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Variance {
     /// Standard deviation over mean.
     pub spread: f64,
@@ -135,15 +149,21 @@ pub struct Variance {
     pub tail: f64,
     /// The category that varies most from step to step.
     pub varies: Option<Category>,
+    /// What the long ones do, as far as is known.
+    pub why: Option<UnevenSteps>,
     /// The two kinds of steps, if there are two.
     pub peaks: Option<Peaks>,
 }
 
 impl Cause for Variance {
     fn words(&self, _: &Finding) -> Words {
-        let what = self.varies.map_or(String::new(), |category| {
-            format!("; `{}` varies most ({})", category.key(), words::category(category))
-        });
+        let what = match (&self.why, self.varies) {
+            (Some(why), _) => format!("; {}", why_words(why)),
+            (None, Some(category)) => {
+                format!("; `{}` varies most ({})", category.key(), words::category(category))
+            }
+            (None, None) => String::new(),
+        };
         let summary = match self.peaks {
             Some(peaks) => format!("Step variance: {}{what}.", peaks_words(&peaks)),
             None => format!(
@@ -158,8 +178,35 @@ impl Cause for Variance {
                 format!("Standard deviation over mean: {}.", share(self.spread)),
                 format!("90th percentile over median: {}.", short(self.tail)),
             ],
-            advice: lines([LOOK, usual_reason(self.varies)]),
+            advice: match &self.why {
+                Some(UnevenSteps::MoreWork(..) | UnevenSteps::Grows(..)) => lines([LOOK]),
+                Some(UnevenSteps::Everything(_)) => lines([
+                    "Record again on a machine that does nothing else, and compare several runs before you change the program.",
+                ]),
+                None => lines([LOOK, usual_reason(self.varies)]),
+            },
         }
+    }
+
+    fn is_noise(&self) -> bool {
+        self.why.as_ref().is_some_and(is_machine)
+    }
+}
+
+/// `the long ones run 120 ops instead of 80`.
+fn why_words(why: &UnevenSteps) -> String {
+    match why {
+        UnevenSteps::MoreWork(usual, long) => {
+            format!("the long ones run {} ops and kernels instead of {}", short(*long), short(*usual))
+        }
+        UnevenSteps::Grows(name, usual, long) => {
+            let (usual, long) = (duration_ms(*usual), duration_ms(*long));
+            format!("{} takes {long} in the long ones and {usual} in the others", quoted(name))
+        }
+        UnevenSteps::Everything(factor) => format!(
+            "the long ones do the same, and all of it takes about {} times as long, as on a busy machine",
+            short(*factor)
+        ),
     }
 }
 
@@ -293,12 +340,24 @@ mod tests {
     #[test]
     fn it_speaks() {
         for varies in Category::ALL {
-            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(varies), peaks: None });
+            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(varies), why: None, peaks: None });
+        }
+        let causes = [
+            UnevenSteps::MoreWork(80.0, 120.0),
+            UnevenSteps::Grows("aten::sort".to_owned(), 1.0, 20.0),
+            UnevenSteps::Everything(2.0),
+        ];
+        for why in causes {
+            let noise = is_machine(&why);
+            let cause = Variance { spread: 0.5, tail: 2.0, varies: None, why: Some(why), peaks: None };
+            assert_eq!(cause.is_noise(), noise);
+            speaks(&RULE, cause);
         }
         let peaks = Peaks { short_ms: 10.0, long_ms: 90.0, long_share: 0.4, alternate: false };
         for alternate in [false, true] {
             let peaks = Some(Peaks { alternate, ..peaks });
-            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies: Some(Category::Input), peaks });
+            let varies = Some(Category::Input);
+            speaks(&RULE, Variance { spread: 0.5, tail: 2.0, varies, why: None, peaks });
         }
         let other = OtherLoop {
             recurrence: Recurrence { steps: 3, of: 18, every: Some(6) },

@@ -24,9 +24,9 @@ use stepscope_text::{duration_ms, plural, quoted, share, shell_word};
 use stepscope_trace::statistics::quantile;
 
 use super::shared::{of_step, on_one_clock, severity, total};
-use crate::facts::Facts;
+use crate::facts::{Facts, PythonLines};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{NOTABLE, SEVERE};
 use crate::words::{self, lines};
 
@@ -35,7 +35,7 @@ pub static RULE: Rule = Rule {
     id: "straggler",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("straggler.rs"),
 };
@@ -70,7 +70,7 @@ fn slower_host(facts: &Facts) -> Option<Finding> {
         )?;
     let more = more_than_usual(slowest, &with_steps().collect::<Vec<_>>());
     let line = more.first().filter(|(category, _)| *category == Category::Python);
-    let place = line.and_then(|_| facts.python.first()).map(|line| line.place.clone());
+    let place = line.and_then(|_| Some(facts.get::<PythonLines>().0.first()?.place.clone()));
     let share = of_step(facts, total(&more));
     let cause = SlowHost {
         name: slowest.host.clone(),
@@ -107,7 +107,7 @@ fn more_than_usual(slowest: &HostSummary, all: &[&HostSummary]) -> Vec<(Category
 }
 
 fn late_rank(facts: &Facts) -> Option<Finding> {
-    let waiting = facts.waiting.as_ref()?;
+    let waiting = facts.collectives.waiting.as_ref()?;
     let latest = waiting.latest().filter(|rank| rank.last >= LATE)?;
     let waiting_ms = waiting.ranks.iter().map(|rank| rank.waiting_ms).fold(0.0, f64::max);
     // Of one collective, to be held against what is uncertain about its ends.

@@ -28,7 +28,7 @@ use stepscope_text::duration_ms;
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::frameworks::few_reads;
 
@@ -37,7 +37,7 @@ pub static RULE: Rule = Rule {
     id: "sync-stall",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("sync_stall.rs"),
 };

@@ -21,8 +21,11 @@ fn every_rule_is_documented_under_the_fixed_headings() {
         assert!(doc.line.ends_with('.') && doc.line.len() <= 100, "{id}: {}", doc.line);
         for section in &doc.sections {
             assert!(!section.paragraphs.is_empty(), "{id}: {}", section.heading);
-            for paragraph in &section.paragraphs {
-                assert!(paragraph.ends_with('.'), "{id}: {paragraph}");
+            for (place, paragraph) in section.paragraphs.iter().enumerate() {
+                let list_follows =
+                    section.paragraphs.get(place + 1).is_some_and(|next| next.starts_with("- "));
+                let end = if list_follows && !paragraph.starts_with("- ") { ':' } else { '.' };
+                assert!(paragraph.ends_with(end), "{id}: {paragraph}");
                 assert_eq!(paragraph.matches('`').count() % 2, 0, "{id}: {paragraph}");
             }
         }

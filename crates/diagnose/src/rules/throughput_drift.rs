@@ -20,18 +20,18 @@ use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{from_to_ms, quoted, share, thousands};
 
-use super::shared::runs::{only_of_runs, unit};
+use super::shared::runs::unit;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::runs::{Course, Drift};
 use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "throughput-drift",
-    about: About::Cause,
+    about: About::Run { rank: 1 },
     view: "scalars",
-    check: only_of_runs,
+    check: Check::Run(check),
     thresholds: THRESHOLDS,
     source: doc_of!("throughput_drift.rs"),
 };
@@ -42,7 +42,7 @@ thresholds! {
 }
 
 /// Looks at one run.
-pub fn of(run: &RunCurves, course: &Course) -> Option<Finding> {
+pub(super) fn check(run: &RunCurves, course: &Course) -> Option<Finding> {
     let (pace, drift) = (run.pace.as_ref()?, course.drift?);
     if drift.last_s / drift.first_s - 1.0 < RISE {
         return None;
@@ -102,7 +102,7 @@ mod tests {
     fn a_drift_is_found_and_a_smaller_one_is_not() {
         let found = |by: f64| {
             let run = run(0.1, (0..400).map(|at| 1.0 + by * f64::from(at) / 400.0));
-            of(&run, &Course::of(run.pace.as_ref()?))
+            check(&run, &Course::of(run.pace.as_ref()?))
         };
         assert!(found(0.5).unwrap().summary().contains("little by little"));
         assert!(found(0.07).is_none());

@@ -21,18 +21,18 @@ use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{duration_ms, from_to_ms, quoted, share, thousands};
 
-use super::shared::runs::{at, only_of_runs, unit};
+use super::shared::runs::{at, unit};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::runs::{Change, Course};
 use crate::words::lines;
 
 /// The rule.
 pub static RULE: Rule = Rule {
     id: "throughput-drop",
-    about: About::Cause,
+    about: About::Run { rank: 1 },
     view: "scalars",
-    check: only_of_runs,
+    check: Check::Run(check),
     thresholds: THRESHOLDS,
     source: doc_of!("throughput_drop.rs"),
 };
@@ -47,7 +47,7 @@ thresholds! {
 }
 
 /// Looks at one run.
-pub fn of(run: &RunCurves, course: &Course) -> Option<Finding> {
+pub(super) fn check(run: &RunCurves, course: &Course) -> Option<Finding> {
     let pace = run.pace.as_ref()?;
     let slower = course.changes.iter().filter(|change| change.slower() >= SLOWER);
     let lost = |change: &&Change| cost_s(run, course, change);
@@ -150,7 +150,7 @@ mod tests {
 
     fn found(seconds: impl IntoIterator<Item = f64>) -> Option<Finding> {
         let run = run(0.2, seconds);
-        of(&run, &Course::of(run.pace.as_ref()?))
+        check(&run, &Course::of(run.pace.as_ref()?))
     }
 
     #[test]

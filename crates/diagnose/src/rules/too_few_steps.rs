@@ -22,7 +22,7 @@ use stepscope_analyze::steps::How;
 
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::thresholds::FEW_STEPS;
 use crate::words;
 use crate::words::frameworks::capture;
@@ -32,7 +32,7 @@ pub static RULE: Rule = Rule {
     id: "too-few-steps",
     about: About::Trust { rank: 4 },
     view: "steps",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("too_few_steps.rs"),
 };

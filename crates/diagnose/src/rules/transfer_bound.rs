@@ -31,7 +31,7 @@ use super::shared::copies::{COPIES, known, may_pin};
 use super::shared::{of_step, severity};
 use crate::facts::{CopyFacts, Facts};
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::frameworks::few_reads;
 use crate::words::lines;
 
@@ -40,7 +40,7 @@ pub static RULE: Rule = Rule {
     id: "transfer-bound",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("transfer_bound.rs"),
 };

@@ -24,9 +24,9 @@
 
 use stepscope_text::{plural, quoted, thousands};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Recording};
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::words::frameworks::{capture, less_detail};
 use crate::words::lines;
 
@@ -36,14 +36,15 @@ pub static RULE: Rule = Rule {
     // Everything else is said of what could be read.
     about: About::Trust { rank: 0 },
     view: "health",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("truncated_trace.rs"),
 };
 
 fn check(facts: &Facts) -> Option<Finding> {
     let new = |cause| Finding::new(&RULE, Severity::Warning, cause, facts.recorder());
-    match (&facts.recording.damage, facts.recording.dropped) {
+    let recording = facts.get::<Recording>();
+    match (&recording.damage, recording.dropped) {
         (Some((what, offset)), _) => Some(new(Truncated::Damage { what: what.clone(), offset: *offset })),
         (None, Some(count)) => Some(new(Truncated::Dropped { count })),
         (None, None) => None,

@@ -26,7 +26,7 @@ use stepscope_text::{decimal, share};
 use super::shared::counters::{self, Estimate, Told};
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{LATENCY, STREAMING};
 use crate::words::lines;
 
@@ -35,7 +35,7 @@ pub static RULE: Rule = Rule {
     id: "uncoalesced-access",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("uncoalesced_access.rs"),
 };

@@ -19,12 +19,13 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
+use stepscope_analyze::work::layers::Layers;
 use stepscope_text::{plural, quoted, several, share};
 
 use super::shared::{of_step, severity};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::NOTABLE;
 use crate::words::lines;
 
@@ -33,7 +34,7 @@ pub static RULE: Rule = Rule {
     id: "unfused-batch-norm",
     about: About::Cause,
     view: "ops",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("unfused_batch_norm.rs"),
 };
@@ -45,7 +46,7 @@ thresholds! {
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let cost = facts.layers.batch_norm.as_ref()?;
+    let cost = Layers::of(&facts.ops).batch_norm?;
     let owned = cost.share * facts.ms(Category::Compute);
     let share = of_step(facts, owned);
     if share < NOTABLE {
@@ -55,7 +56,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         share: cost.share,
         ops_per_step: cost.ops_per_step,
         layers: cost.layers.len(),
-        example: cost.example.clone(),
+        example: cost.example,
     };
     let finding = Finding::new(&RULE, severity(share), cause, facts.framework());
     Some(finding.owning(vec![(Category::Compute, owned)], Some(GAIN)).sure(0.8))

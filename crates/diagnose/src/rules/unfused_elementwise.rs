@@ -30,7 +30,7 @@ use stepscope_text::{quoted, several, share, short};
 use super::shared::of_step;
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of};
+use crate::rule::{About, Check, Rule, doc_of};
 use crate::thresholds::FUSABLE;
 use crate::words::lines;
 
@@ -39,7 +39,7 @@ pub static RULE: Rule = Rule {
     id: "unfused-elementwise",
     about: About::Cause,
     view: "kernels",
-    check,
+    check: Check::Profile(check),
     thresholds: &[],
     source: doc_of!("unfused_elementwise.rs"),
 };

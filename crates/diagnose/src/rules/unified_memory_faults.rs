@@ -31,7 +31,7 @@ use super::shared::copies::COPIES;
 use super::shared::{of_step, severity, total};
 use crate::facts::Facts;
 use crate::finding::{Cause, Finding, Severity, Words};
-use crate::rule::{About, Rule, doc_of, thresholds};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{KERNEL_SHARE, NOTABLE};
 
 /// The rule.
@@ -39,7 +39,7 @@ pub static RULE: Rule = Rule {
     id: "unified-memory-faults",
     about: About::Cause,
     view: "devices",
-    check,
+    check: Check::Profile(check),
     thresholds: THRESHOLDS,
     source: doc_of!("unified_memory_faults.rs"),
 };

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use stepscope_analyze::Context;
-use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_diagnose::Facts;
 use stepscope_diagnose::rules::CounterCause;
 use stepscope_diagnose::{Finding, diagnose};
@@ -74,7 +74,7 @@ fn timeline(kernels: &[(&str, i64)]) -> Trace {
 fn judged(traces: &[Trace]) -> Vec<Finding> {
     let hosts = traces.iter().enumerate();
     let partials = hosts.map(|(host, trace)| HostPartial::of(&Context::new(trace, format!("h{host}"))));
-    diagnose(&Facts::of(&Session::finish(partials.collect()).unwrap()))
+    diagnose(&Facts::of(Session::finish(partials.collect()).unwrap()))
 }
 
 fn ids(findings: &[Finding]) -> Vec<&'static str> {

@@ -4,7 +4,7 @@
 
 use stepscope_analyze::Context;
 use stepscope_analyze::devices::bottleneck::Waits;
-use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_diagnose::Facts;
 use stepscope_diagnose::rules::communication_bound::Collectives;
 use stepscope_diagnose::rules::serial_streams::SerialStreams;
@@ -116,7 +116,7 @@ impl Loop {
 fn judged(traces: &[Trace]) -> Vec<Finding> {
     let partial =
         |(index, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("host{index}")));
-    diagnose(&Facts::of(&Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap()))
+    diagnose(&Facts::of(Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap()))
 }
 
 fn find(traces: &[Trace], id: &str) -> Option<Finding> {

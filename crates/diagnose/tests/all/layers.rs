@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 use stepscope_analyze::Context;
-use stepscope_analyze::fleet::{HostPartial, Session};
+use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_diagnose::Facts;
 use stepscope_diagnose::{Finding, diagnose};
 use stepscope_trace::{Datum, Dur, Kind, ProcessKind, Time, TraceBuilder, TrackKind};
@@ -37,7 +37,7 @@ fn findings(ops: &[(&str, i64)]) -> Vec<Finding> {
     }
     let trace = builder.finish();
     let partial = HostPartial::of(&Context::new(&trace, "host"));
-    diagnose(&Facts::of(&Session::finish(vec![partial]).unwrap()))
+    diagnose(&Facts::of(Session::finish(vec![partial]).unwrap()))
 }
 
 fn gain(ops: &[(&str, i64)], id: &str) -> Option<f64> {

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use stepscope_analyze::Context;
-use stepscope_analyze::fleet::{HostPartial, Session};
 use stepscope_analyze::recording::health::Trouble;
+use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::{Facts, Finding, diagnose};
 use stepscope_trace::{
@@ -71,7 +71,7 @@ fn judged(traces: &[Trace]) -> (Facts, Vec<Finding>) {
     let partial =
         |(index, trace): (usize, &Trace)| HostPartial::of(&Context::new(trace, format!("host{index}")));
     let gathered = Session::finish(traces.iter().enumerate().map(partial).collect()).unwrap();
-    let facts = Facts::of(&gathered);
+    let facts = Facts::of(gathered);
     let findings = diagnose(&facts);
     let whole = facts.summary.length_ms();
     assert!(whole.is_finite() && whole >= 0.0);
@@ -118,7 +118,7 @@ fn one_single_step() {
     let (facts, findings) = judged(&[sketch.finish()]);
     assert_eq!(facts.summary.count, 1);
     assert!(facts.summary.step_ms.unwrap().stddev.is_none(), "one step has no spread");
-    assert_eq!(ids(&findings), ["too-few-steps", "compute-bound"]);
+    assert_eq!(ids(&findings), ["compute-bound", "too-few-steps"]);
 }
 
 #[test]

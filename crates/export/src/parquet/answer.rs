@@ -20,7 +20,7 @@ pub enum AnyColumn {
 /// Rows of one group.
 const ROWS: usize = 1 << 18;
 
-/// Writes a table of so many rows.
+/// Writes a table of this many rows.
 pub fn write_table_parquet(
     columns: &[(&str, AnyColumn)],
     rows: usize,

@@ -1,12 +1,12 @@
 //! Hosts that are slower than their peers, over all recordings in which they took part.
 //!
-//! One slow recording may be chance. Hosts are ranked by the least share of recordings in which they are slow that 95 %
-//! confidence allows, so that a host that is slow in four of four comes before one that is slow in one of one.
+//! One slow recording may be chance. Hosts are ranked by the lower bound of the share of recordings in which they are slow, at 95 %
+//! confidence, so that a host that is slow in four of four comes before one that is slow in one of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_diagnose::statistics::median;
-use stepscope_render::fleet::HostRow;
+use stepscope_results::fleet::HostRow;
 use stepscope_text::duration_ms;
 
 use crate::record::{HostFacts, Record};

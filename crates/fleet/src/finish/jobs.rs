@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_render::fleet::{
+use stepscope_results::fleet::{
     CauseRow, ChangeRow, FleetReport, JobCauseRow, JobRow, SeriesRow, UnusableRow,
 };
 use stepscope_text::utc;

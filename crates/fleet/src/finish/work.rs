@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepscope_render::fleet::WorkRow;
+use stepscope_results::fleet::WorkRow;
 
 use crate::record::{Record, WorkTime};
 

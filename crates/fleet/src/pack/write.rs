@@ -127,6 +127,16 @@ impl Items<'_> {
     }
 }
 
+/// Numbers of all widths are written alike.
+macro_rules! numbers {
+    ($($name:ident($type:ty) by $write:ident)*) => {$(
+        fn $name(self, value: $type) -> Done {
+            self.$write(value.into());
+            Ok(())
+        }
+    )*};
+}
+
 impl<'a> Serializer for &'a mut Writer<'_> {
     type Ok = ();
     type Error = PackError;
@@ -147,38 +157,15 @@ impl<'a> Serializer for &'a mut Writer<'_> {
         Ok(())
     }
 
-    fn serialize_i8(self, value: i8) -> Done {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Done {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Done {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i64(self, value: i64) -> Done {
-        self.signed(value);
-        Ok(())
-    }
-
-    fn serialize_u8(self, value: u8) -> Done {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Done {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Done {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u64(self, value: u64) -> Done {
-        self.unsigned(value);
-        Ok(())
+    numbers! {
+        serialize_i8(i8) by signed
+        serialize_i16(i16) by signed
+        serialize_i32(i32) by signed
+        serialize_i64(i64) by signed
+        serialize_u8(u8) by unsigned
+        serialize_u16(u16) by unsigned
+        serialize_u32(u32) by unsigned
+        serialize_u64(u64) by unsigned
     }
 
     fn serialize_f32(self, value: f32) -> Done {
@@ -289,97 +276,30 @@ impl<'a> Serializer for &'a mut Writer<'_> {
     }
 }
 
-impl SerializeSeq for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
+/// Every kind of list, map and struct is written item by item; `$end` says what is left to do after the last.
+macro_rules! kinds {
+    ($($kind:ident: $($method:ident($($name:ident: $type:ty)?) by $write:ident),+; $end:expr;)*) => {$(
+        impl $kind for Items<'_> {
+            type Ok = ();
+            type Error = PackError;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-        self.item(value)
-    }
+            $(fn $method<T: Serialize + ?Sized>(&mut self, $($name: $type,)? value: &T) -> Done {
+                self.$write($($name,)? value)
+            })+
 
-    fn end(self) -> Done {
-        self.close(1)
-    }
+            fn end(self) -> Done {
+                $end(self)
+            }
+        }
+    )*};
 }
 
-impl SerializeTuple for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-        self.item(value)
-    }
-
-    fn end(self) -> Done {
-        Ok(())
-    }
-}
-
-impl SerializeTupleStruct for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-        self.item(value)
-    }
-
-    fn end(self) -> Done {
-        Ok(())
-    }
-}
-
-impl SerializeTupleVariant for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-        self.item(value)
-    }
-
-    fn end(self) -> Done {
-        Ok(())
-    }
-}
-
-impl SerializeMap for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Done {
-        self.item(key)
-    }
-
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
-        self.item(value)
-    }
-
-    fn end(self) -> Done {
-        self.close(2)
-    }
-}
-
-impl SerializeStruct for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Done {
-        self.field(name, value)
-    }
-
-    fn end(self) -> Done {
-        Ok(())
-    }
-}
-
-impl SerializeStructVariant for Items<'_> {
-    type Ok = ();
-    type Error = PackError;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Done {
-        self.field(name, value)
-    }
-
-    fn end(self) -> Done {
-        Ok(())
-    }
+kinds! {
+    SerializeSeq: serialize_element() by item; |items: Self| items.close(1);
+    SerializeTuple: serialize_element() by item; |_| Ok(());
+    SerializeTupleStruct: serialize_field() by item; |_| Ok(());
+    SerializeTupleVariant: serialize_field() by item; |_| Ok(());
+    SerializeMap: serialize_key() by item, serialize_value() by item; |items: Self| items.close(2);
+    SerializeStruct: serialize_field(name: &'static str) by field; |_| Ok(());
+    SerializeStructVariant: serialize_field(name: &'static str) by field; |_| Ok(());
 }

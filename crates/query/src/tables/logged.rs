@@ -1,6 +1,7 @@
 //! What lies beside the recording: values that the program logged for TensorBoard, and the nodes of a classic TensorFlow
 //! model. Without such files the tables are empty.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,24 +13,29 @@ use stepscope_trace::series::{RunLog, Series};
 
 use super::recorded::owned;
 use crate::cell::Cell;
-use crate::rows::{Rows, Sheet};
+use crate::rows::Rows;
 use crate::schema::Holds::{Int, Real, Text};
-use crate::schema::{Column, From, Table};
+use crate::schema::{Column, From, Table, table};
 use crate::world::World;
 
 /// No scope is deeper.
 const DEEPEST: i64 = 10_000;
 
-pub(crate) const SCALAR: Table = Table {
+/// The tables of this file.
+pub(crate) fn all() -> [Table; 2] {
+    [SCALAR, NODE]
+}
+
+const SCALAR: Table = Table {
     name: "scalar",
     about: "Values that the program logged for TensorBoard, from event files beside the recording.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("run", Text, "the run"),
         Column::new("tag", Text, "what was logged"),
         Column::new("step", Int, "step, as the program counts"),
         Column::new("wall_time", Real, "when, seconds since 1970"),
         Column::new("value", Real, "the value"),
-    ],
+    ]),
     from: From::Rows(|world| Box::new(Scalars::of(world))),
 };
 
@@ -80,70 +86,44 @@ impl Rows for Scalars {
     }
 }
 
-pub(crate) const NODE: Table = Table {
-    name: "node",
-    about: "Nodes of a classic TensorFlow model by name scope, with the values of tfprof: means over the recorded runs.",
-    columns: &[
-        Column::new("id", Int, "number of the node"),
-        Column::new("parent", Int, "the scope above it"),
-        Column::new("name", Text, "its name"),
-        Column::new("op", Text, "its operation type"),
-        Column::new("device", Text, "the device it ran on"),
-        Column::new("exec_micros", Int, "its own time, µs"),
-        Column::new("accelerator_micros", Int, "its own time on accelerators, µs"),
-        Column::new("cpu_micros", Int, "its own time on the host, µs"),
-        Column::new("requested_bytes", Int, "memory it requested, bytes"),
-        Column::new("peak_bytes", Int, "the most it held at once, bytes"),
-        Column::new("output_bytes", Int, "memory of its outputs, bytes"),
-        Column::new("parameters", Int, "its parameters"),
-        Column::new("float_ops", Int, "its float operations"),
-        Column::new("runs", Int, "number of runs"),
-        Column::new("total_micros", Int, "time with everything below, µs"),
-        Column::new("total_parameters", Int, "parameters with everything below"),
-        Column::new("total_float_ops", Int, "float operations with everything below"),
-    ],
-    from: From::Rows(nodes),
-};
+table! { NODE: "node", "Nodes of a classic TensorFlow model by name scope, with the values of tfprof: means over the recorded runs.", nodes => (id, row),
+    id: Int "number of the node" => id;
+    parent: Int "the scope above it" => row.above;
+    name: Text "its name" => owned(&row.name);
+    op: Text "its operation type" => owned(&row.op);
+    device: Text "the device it ran on" => owned(&row.device);
+    exec_micros: Int "its own time, µs" => row.own.exec_micros;
+    accelerator_micros: Int "its own time on accelerators, µs" => row.own.accelerator_micros;
+    cpu_micros: Int "its own time on the host, µs" => row.own.cpu_micros;
+    requested_bytes: Int "memory it requested, bytes" => row.own.requested_bytes;
+    peak_bytes: Int "the most it held at once, bytes" => row.own.peak_bytes;
+    output_bytes: Int "memory of its outputs, bytes" => row.own.output_bytes;
+    parameters: Int "its parameters" => row.own.parameters;
+    float_ops: Int "its float operations" => row.own.float_ops;
+    runs: Int "number of runs" => row.own.runs;
+    total_micros: Int "time with everything below, µs" => row.total.exec_micros;
+    total_parameters: Int "parameters with everything below" => row.total.parameters;
+    total_float_ops: Int "float operations with everything below" => row.total.float_ops;
+}
 
-fn nodes(world: &World) -> Box<dyn Rows> {
+fn nodes(world: &World) -> impl Iterator<Item = (usize, FlatRow)> {
+    (0..).zip(rows_of(world).unwrap_or_default())
+}
+
+fn rows_of(world: &World) -> Option<Vec<FlatRow>> {
     let runs = world.profile().hosts.iter().filter(|loaded| loaded.format.delivers == Delivers::Runs);
     let runs: Vec<PathBuf> = runs.map(|loaded| PathBuf::from(&loaded.path)).collect();
     if runs.is_empty() {
-        return Box::new(Sheet::default());
+        return None;
     }
     let files = ModelFiles::beside(&runs);
     let beside = [&files.saved, &files.graph, &files.op_log, &files.checkpoint].into_iter().flatten();
     // A checkpoint is the prefix of several names: its folder decides.
     let outside = |path: &PathBuf| !is_within(path.parent().unwrap_or(path), world.roots());
     if beside.chain(&files.runs).any(outside) {
-        return Box::new(Sheet::default());
+        return None;
     }
-    let model = files.load(Keep { values: false, calls: false });
+    let model = files.load(Keep { values: false, calls: false }).ok()?;
     let options = Options { max_depth: DEEPEST, ..Options::default() };
-    let rows =
-        model.ok().and_then(|model| Some(Shown::new(&model.profile, View::Scope, &options).ok()?.flat()));
-    Box::new(Sheet((0_usize..).zip(rows.unwrap_or_default()).map(|(id, row)| node(id, &row)).collect()))
-}
-
-fn node(id: usize, row: &FlatRow) -> Vec<Cell<'static>> {
-    let (own, total) = (row.own, row.total);
-    vec![
-        id.into(),
-        row.above.into(),
-        owned(&row.name),
-        owned(&row.op),
-        owned(&row.device),
-        own.exec_micros.into(),
-        own.accelerator_micros.into(),
-        own.cpu_micros.into(),
-        own.requested_bytes.into(),
-        own.peak_bytes.into(),
-        own.output_bytes.into(),
-        own.parameters.into(),
-        own.float_ops.into(),
-        own.runs.into(),
-        total.exec_micros.into(),
-        total.parameters.into(),
-        total.float_ops.into(),
-    ]
+    Some(Shown::new(&model.profile, View::Scope, &options).ok()?.flat())
 }

@@ -1,20 +1,30 @@
 //! What was recorded: events and their arguments, tracks, counters, arrows, launches, devices, hosts. Long lists are not
 //! copied: their values are taken from the trace row by row.
 
+use std::borrow::Cow;
+
 use stepscope_analyze::vocabulary::names::kernel_short_name;
-use stepscope_render::words::terms;
-use stepscope_trace::{FlowDirection, FlowPoint, NoteKind, ProcessKind, StrId, Time, TrackId, TrackKind};
+use stepscope_results::words::terms;
+use stepscope_session::HostProfile;
+use stepscope_trace::{
+    Device, FlowDirection, FlowPoint, Note, NoteKind, Process, ProcessKind, StrId, Time, TrackId, TrackKind,
+};
 
 use crate::cell::Cell;
 use crate::rows::{Rows, Sheet};
 use crate::schema::Holds::{Any, Int, Real, Text};
-use crate::schema::{Column, From, Table};
-use crate::world::{World, id, ns, ns_of_length};
+use crate::schema::{Column, From, Table, table};
+use crate::world::{Host, Place, World, id, ns, ns_of_length};
+
+/// The tables of this file.
+pub(crate) fn all() -> [Table; 11] {
+    [EVENT, ARG, TRACK, PROCESS, COUNTER, FLOW, LAUNCH, DEVICE, HOST, NOTE, STRING]
+}
 
 pub(crate) const EVENT: Table = Table {
     name: "event",
     about: "Everything that was recorded with a start and a duration. Also called `slice`.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("id", Int, "number of the event"),
         Column::new("ts", Int, "start, ns since the session's origin"),
         Column::new("dur", Int, "duration, ns"),
@@ -34,55 +44,40 @@ pub(crate) const EVENT: Table = Table {
         Column::new("name_id", Int, "its name in `string`").hidden(),
         Column::new("form", Text, "slice, instant or aggregate").hidden(),
         Column::new("role", Text, "what it is: op, kernel, copy, launch, annotation, …").hidden(),
-    ],
+    ]),
     from: From::Events,
 };
 
 pub(crate) const ARG: Table = Table {
     name: "arg",
     about: "Arguments of events, one row each. Give `event_id`: all other queries decode every argument.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("event_id", Int, "the event"),
         Column::new("key", Text, "name of the argument"),
         Column::new("value", Any, "its value"),
-    ],
+    ]),
     from: From::Arguments,
 };
 
-pub(crate) const TRACK: Table = Table {
-    name: "track",
-    about: "Threads, device queues and counters.",
-    columns: &[
-        Column::new("id", Int, "number of the track"),
-        Column::new("name", Text, "name as recorded"),
-        Column::new("kind", Text, "thread, stream, async, counter or derived"),
-        Column::new("process_id", Int, "the process it belongs to"),
-        Column::new("number", Int, "the profiler's own number: thread id, stream id"),
-        Column::new("device", Text, "the device, if it is a device's queue"),
-        Column::new("events", Int, "number of its events"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(tracks),
-};
+table! { TRACK: "track", "Threads, device queues and counters.", tracks => (number, place, device),
+    id: Int "number of the track" => number;
+    name: Text "name as recorded" => owned(place.trace().str(place.track.name));
+    kind: Text "thread, stream, async, counter or derived" => track_kind(place.track.kind);
+    process_id: Int "the process it belongs to" => place.host.first_process + place.track.process.index();
+    number: Int "the profiler's own number: thread id, stream id" => place.track.number;
+    device: Text "the device, if it is a device's queue" => device;
+    events: Int "number of its events" => place.track.len();
+    host: Text "its host" => owned(&place.loaded.host);
+}
 
-fn tracks(world: &World) -> Box<dyn Rows> {
+fn tracks(world: &World) -> impl Iterator<Item = (u32, Place<'_>, Cell<'static>)> {
     let rows = (0..).map_while(|number: u32| world.place(number).map(|place| (number, place)));
-    let one = |(number, place): (u32, crate::world::Place<'_>)| {
-        let (trace, track) = (place.trace(), place.track);
-        let process = trace.process(track.process);
+    rows.map(|(number, place)| {
+        let process = place.trace().process(place.track.process);
         let on_device = process.kind == ProcessKind::Device;
-        vec![
-            number.into(),
-            owned(trace.str(track.name)),
-            track_kind(track.kind).into(),
-            (place.host.first_process + track.process.index()).into(),
-            track.number.into(),
-            if on_device { owned(trace.str(process.name)) } else { Cell::Null },
-            track.len().into(),
-            owned(&place.loaded.host),
-        ]
-    };
-    Box::new(Sheet(rows.map(one).collect()))
+        let device = if on_device { owned(place.trace().str(process.name)) } else { Cell::Null };
+        (number, place, device)
+    })
 }
 
 fn track_kind(kind: TrackKind) -> &'static str {
@@ -100,51 +95,39 @@ pub(super) fn owned(text: &str) -> Cell<'static> {
     if text.is_empty() { Cell::Null } else { Cell::from(text.to_owned()) }
 }
 
-pub(crate) const PROCESS: Table = Table {
-    name: "process",
-    about: "Groups of tracks: programs and devices.",
-    columns: &[
-        Column::new("id", Int, "number of the process"),
-        Column::new("name", Text, "name as recorded"),
-        Column::new("kind", Text, "host, device or other"),
-        Column::new("pid", Int, "the profiler's own number"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(processes),
-};
-
-fn processes(world: &World) -> Box<dyn Rows> {
-    let mut rows = Vec::new();
-    for (loaded, host) in world.each_host() {
-        let trace = &loaded.trace;
-        for (place, process) in trace.processes().iter().enumerate() {
-            let kind = match process.kind {
-                ProcessKind::Host => "host",
-                ProcessKind::Device => "device",
-                ProcessKind::Other => "other",
-            };
-            rows.push(vec![
-                (host.first_process + place).into(),
-                owned(trace.str(process.name)),
-                kind.into(),
-                process.number.into(),
-                owned(&loaded.host),
-            ]);
-        }
-    }
-    Box::new(Sheet(rows))
+table! { PROCESS: "process", "Groups of tracks: programs and devices.", processes => (id, process, loaded),
+    id: Int "number of the process" => id;
+    name: Text "name as recorded" => owned(loaded.trace.str(process.name));
+    kind: Text "host, device or other" => process_kind(process.kind);
+    pid: Int "the profiler's own number" => process.number;
+    host: Text "its host" => owned(&loaded.host);
 }
 
-pub(crate) const COUNTER: Table = Table {
+fn processes(world: &World) -> impl Iterator<Item = (usize, &Process, &HostProfile)> {
+    world.each_host().flat_map(|(loaded, host)| {
+        let numbered = (host.first_process..).zip(loaded.trace.processes());
+        numbered.map(move |(id, process)| (id, process, loaded))
+    })
+}
+
+fn process_kind(kind: ProcessKind) -> &'static str {
+    match kind {
+        ProcessKind::Host => "host",
+        ProcessKind::Device => "device",
+        ProcessKind::Other => "other",
+    }
+}
+
+const COUNTER: Table = Table {
     name: "counter",
     about: "Samples of counters.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("track_id", Int, "the counter's track"),
         Column::new("ts", Int, "when, ns since the session's origin"),
         Column::new("value", Real, "the value"),
         Column::new("name", Text, "name of the counter"),
         Column::new("host", Text, "its host"),
-    ],
+    ]),
     from: From::Rows(|world| Box::new(Counters::of(world))),
 };
 
@@ -189,39 +172,29 @@ impl Rows for Counters {
     }
 }
 
-pub(crate) const FLOW: Table = Table {
-    name: "flow",
-    about: "Arrows between events, as recorded.",
-    columns: &[
-        Column::new("id", Int, "number of the arrow within its category"),
-        Column::new("category", Text, "kind of arrow"),
-        Column::new("out_event", Int, "the event in which it starts"),
-        Column::new("in_event", Int, "the event in which it ends"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(flows),
-};
+table! { FLOW: "flow", "Arrows between events, as recorded.", flows => (from, out_event, in_event, loaded),
+    id: Int "number of the arrow within its category" => from.id;
+    category: Text "kind of arrow" => owned(loaded.trace.str(from.category));
+    out_event: Int "the event in which it starts" => out_event;
+    in_event: Int "the event in which it ends" => in_event;
+    host: Text "its host" => owned(&loaded.host);
+}
+
+/// An arrow, with the events in which it starts and ends.
+type Arrow<'w> = (&'w FlowPoint, Option<i64>, Option<i64>, &'w HostProfile);
 
 /// An arrow leads from each of its points to the next.
-fn flows(world: &World) -> Box<dyn Rows> {
-    let mut rows = Vec::new();
-    for (number, (loaded, _)) in world.each_host().enumerate() {
+fn flows(world: &World) -> impl Iterator<Item = Arrow<'_>> {
+    world.each_host().enumerate().flat_map(move |(number, (loaded, _))| {
         let points = loaded.trace.flows();
-        for (from, to) in points.iter().zip(points.iter().skip(1)) {
+        let pairs = points.iter().zip(points.iter().skip(1)).filter(|(from, to)| {
             let same = from.category == to.category && from.id == to.id;
-            if !same || from.direction == FlowDirection::In || to.direction == FlowDirection::Out {
-                continue;
-            }
-            rows.push(vec![
-                from.id.into(),
-                owned(loaded.trace.str(from.category)),
-                event_around(world, number, from).into(),
-                event_around(world, number, to).into(),
-                owned(&loaded.host),
-            ]);
-        }
-    }
-    Box::new(Sheet(rows))
+            same && from.direction != FlowDirection::In && to.direction != FlowDirection::Out
+        });
+        pairs.map(move |(from, to)| {
+            (from, event_around(world, number, from), event_around(world, number, to), loaded)
+        })
+    })
 }
 
 /// The innermost event around a point.
@@ -240,15 +213,15 @@ fn event_around(world: &World, number: usize, point: &FlowPoint) -> Option<i64> 
     None
 }
 
-pub(crate) const LAUNCH: Table = Table {
+const LAUNCH: Table = Table {
     name: "launch",
     about: "Which call on the host launched which work on a device.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("call_event", Int, "the call"),
         Column::new("work_event", Int, "the work"),
         Column::new("delay", Int, "from the call's start to the work's, ns"),
         Column::new("host", Text, "its host"),
-    ],
+    ]),
     from: From::Rows(|world| Box::new(Launches::of(world))),
 };
 
@@ -289,52 +262,30 @@ impl Rows for Launches {
     }
 }
 
-pub(crate) const DEVICE: Table = Table {
-    name: "device",
-    about: "Devices that the recording lists.",
-    columns: &[
-        Column::new("number", Int, "number in the file"),
-        Column::new("name", Text, "model"),
-        Column::new("kind", Text, "cpu, gpu, tpu or other"),
-        Column::new("process_id", Int, "the process with its tracks"),
-        Column::new("vendor", Text, "who makes it"),
-        Column::new("multiprocessors", Int, "streaming multiprocessors or compute units"),
-        Column::new("clock_khz", Int, "core clock, kHz"),
-        Column::new("memory_bytes", Int, "device memory, bytes"),
-        Column::new("memory_bandwidth", Int, "peak memory bandwidth, bytes per second"),
-        Column::new("compute_capability", Text, "of CUDA"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(devices),
-};
-
-fn devices(world: &World) -> Box<dyn Rows> {
-    let mut rows = Vec::new();
-    for (loaded, host) in world.each_host() {
-        let trace = &loaded.trace;
-        for device in trace.devices() {
-            rows.push(vec![
-                device.number.into(),
-                owned(trace.str(device.name)),
-                terms::device_kind(device.kind).into(),
-                device.process.map(|process| host.first_process + process.index()).into(),
-                device.vendor.map_or(Cell::Null, |vendor| owned(trace.str(vendor))),
-                device.multiprocessors.into(),
-                device.clock_khz.into(),
-                device.memory_bytes.into(),
-                device.memory_bandwidth.into(),
-                device.compute_capability.map(|(major, minor)| format!("{major}.{minor}")).into(),
-                owned(&loaded.host),
-            ]);
-        }
-    }
-    Box::new(Sheet(rows))
+table! { DEVICE: "device", "Devices that the recording lists.", devices => (device, loaded, host),
+    number: Int "number in the file" => device.number;
+    name: Text "model" => owned(loaded.trace.str(device.name));
+    kind: Text "cpu, gpu, tpu or other" => terms::device_kind(device.kind);
+    process_id: Int "the process with its tracks" => device.process.map(|process| host.first_process + process.index());
+    vendor: Text "who makes it" => device.vendor.map_or(Cell::Null, |vendor| owned(loaded.trace.str(vendor)));
+    multiprocessors: Int "streaming multiprocessors or compute units" => device.multiprocessors;
+    clock_khz: Int "core clock, kHz" => device.clock_khz;
+    memory_bytes: Int "device memory, bytes" => device.memory_bytes;
+    memory_bandwidth: Int "peak memory bandwidth, bytes per second" => device.memory_bandwidth;
+    compute_capability: Text "of CUDA" => device.compute_capability.map(|(major, minor)| format!("{major}.{minor}"));
+    host: Text "its host" => owned(&loaded.host);
 }
 
-pub(crate) const HOST: Table = Table {
+fn devices(world: &World) -> impl Iterator<Item = (&Device, &HostProfile, &Host)> {
+    world
+        .each_host()
+        .flat_map(|(loaded, host)| loaded.trace.devices().iter().map(move |device| (device, loaded, host)))
+}
+
+const HOST: Table = Table {
     name: "host",
     about: "Hosts of the session, one file each.",
-    columns: &[
+    columns: Cow::Borrowed(&[
         Column::new("name", Text, "name"),
         Column::new("path", Text, "file that was read"),
         Column::new("format", Text, "its format"),
@@ -352,12 +303,12 @@ pub(crate) const HOST: Table = Table {
             Int,
             "median distance of single collectives from that; NULL if unknown",
         ),
-    ],
+    ]),
     from: From::Rows(hosts),
 };
 
 fn hosts(world: &World) -> Box<dyn Rows> {
-    let one = |(loaded, host): (&stepscope_session::HostProfile, &crate::world::Host)| {
+    let one = |(loaded, host): (&HostProfile, &Host)| {
         let span = loaded.trace.span();
         vec![
             owned(&loaded.host),
@@ -390,32 +341,16 @@ impl Rows for HostRows {
     }
 }
 
-pub(crate) const NOTE: Table = Table {
-    name: "note",
-    about: "What the reader noticed about the files.",
-    columns: &[
-        Column::new("kind", Text, "damaged, repaired, unknown, …"),
-        Column::new("detail", Text, "details"),
-        Column::new("count", Int, "how many times"),
-        Column::new("offset", Int, "position of the first one in the file, bytes"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(notes),
-};
+table! { NOTE: "note", "What the reader noticed about the files.", notes => (note, loaded),
+    kind: Text "damaged, repaired, unknown, …" => note_kind(note.kind);
+    detail: Text "details" => owned(&note.detail);
+    count: Int "how many times" => note.count;
+    offset: Int "position of the first one in the file, bytes" => note.offset;
+    host: Text "its host" => owned(&loaded.host);
+}
 
-fn notes(world: &World) -> Box<dyn Rows> {
-    let rows = world.each_host().flat_map(|(loaded, _)| {
-        loaded.trace.notes().iter().map(|note| {
-            vec![
-                note_kind(note.kind).into(),
-                owned(&note.detail),
-                note.count.into(),
-                note.offset.into(),
-                owned(&loaded.host),
-            ]
-        })
-    });
-    Box::new(Sheet(rows.collect()))
+fn notes(world: &World) -> impl Iterator<Item = (&Note, &HostProfile)> {
+    world.each_host().flat_map(|(loaded, _)| loaded.trace.notes().iter().map(move |note| (note, loaded)))
 }
 
 fn note_kind(kind: NoteKind) -> &'static str {
@@ -436,10 +371,13 @@ fn note_kind(kind: NoteKind) -> &'static str {
     }
 }
 
-pub(crate) const STRING: Table = Table {
+const STRING: Table = Table {
     name: "string",
     about: "Texts of the recording. An even id is a text, the odd one after it is the same text as a short kernel name.",
-    columns: &[Column::new("id", Int, "number of the text"), Column::new("value", Text, "the text")],
+    columns: Cow::Borrowed(&[
+        Column::new("id", Int, "number of the text"),
+        Column::new("value", Text, "the text"),
+    ]),
     from: From::Rows(|world| Box::new(Strings::of(world))),
 };
 
@@ -461,8 +399,7 @@ impl Rows for Strings {
         if column == 0 {
             return row.into();
         }
-        let of =
-            |(_, host): &(&stepscope_session::HostProfile, &crate::world::Host)| host.first_string <= row / 2;
+        let of = |(_, host): &(&HostProfile, &Host)| host.first_string <= row / 2;
         let Some((loaded, host)) = world.each_host().take_while(of).last() else { return Cell::Null };
         let strings = loaded.trace.strings();
         let number = row / 2 - host.first_string;

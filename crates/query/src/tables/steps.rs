@@ -1,43 +1,40 @@
 //! Steps, and where their time goes.
 
+use stepscope_analyze::Category;
 use stepscope_analyze::steps::Exclusion;
+use stepscope_session::HostProfile;
+use stepscope_trace::{Dur, Span};
 
 use super::recorded::owned;
 use crate::cell::Cell;
-use crate::rows::{Rows, Sheet};
-use crate::schema::Holds::{Int, Text};
-use crate::schema::{Column, From, Table};
-use crate::world::{World, ns, ns_of_length};
+use crate::looked::Step;
+use crate::schema::{Table, table};
+use crate::world::{Host, World, ns, ns_of_length};
 
-pub(crate) const STEP: Table = Table {
-    name: "step",
-    about: "Steps of the training or inference loop.",
-    columns: &[
-        Column::new("number", Int, "number of the step"),
-        Column::new("ts", Int, "start, ns since the session's origin"),
-        Column::new("dur", Int, "duration, ns"),
-        Column::new("counted", Int, "1 if reports count it, 0 if it is excluded"),
-        Column::new("excluded", Text, "why it is excluded: incomplete, startup, interrupted or unrecorded"),
-        Column::new("device", Text, "the device that limits the step"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(steps),
-};
+/// The tables of this file.
+pub(crate) fn all() -> [Table; 2] {
+    [STEP, BREAKDOWN]
+}
 
-pub(crate) const BREAKDOWN: Table = Table {
-    name: "breakdown",
-    about: "Where the time of each step goes on each device; the categories of a step add up to its duration there.",
-    columns: &[
-        Column::new("step", Int, "number of the step"),
-        Column::new("category", Text, "compute, input, launch, …"),
-        Column::new("dur", Int, "time of the category, ns"),
-        Column::new("device", Text, "the device"),
-        Column::new("counted", Int, "1 if reports count the step"),
-        Column::new("bottleneck", Int, "1 if the device limits the step"),
-        Column::new("host", Text, "its host"),
-    ],
-    from: From::Rows(breakdown),
-};
+table! { STEP: "step", "Steps of the training or inference loop.", steps => (step, window, device, loaded, host),
+    number: Int "number of the step" => step.number;
+    ts: Int "start, ns since the session's origin" => ns(window.start.ps().saturating_add(host.shift_ps));
+    dur: Int "duration, ns" => ns_of_length(window.dur().ps());
+    counted: Int "1 if reports count it, 0 if it is excluded" => step.excluded.is_none();
+    excluded: Text "why it is excluded: incomplete, startup, interrupted or unrecorded" => step.excluded.map(excluded);
+    device: Text "the device that limits the step" => device;
+    host: Text "its host" => owned(&loaded.host);
+}
+
+table! { BREAKDOWN: "breakdown", "Where the time of each step goes on each device; the categories of a step add up to its duration there.", breakdown => (step, category, time, device, limits, loaded),
+    step: Int "number of the step" => step.number;
+    category: Text "compute, input, launch, …" => category.key();
+    dur: Int "time of the category, ns" => ns_of_length(time.ps());
+    device: Text "the device" => device;
+    counted: Int "1 if reports count the step" => step.excluded.is_none();
+    bottleneck: Int "1 if the device limits the step" => limits;
+    host: Text "its host" => owned(&loaded.host);
+}
 
 fn excluded(reason: Exclusion) -> &'static str {
     match reason {
@@ -46,59 +43,43 @@ fn excluded(reason: Exclusion) -> &'static str {
         Exclusion::Interrupted => "interrupted",
         Exclusion::Unrecorded => "unrecorded",
         Exclusion::IncompleteCycle => "incomplete_cycle",
+        Exclusion::Empty => "empty",
     }
 }
 
-fn steps(world: &World) -> Box<dyn Rows> {
-    let mut rows = Vec::new();
-    for (looked, (loaded, host)) in world.looked().into_iter().zip(world.each_host()) {
+/// A step with its window on the device that limits it, which reports show.
+type Limited<'w> = (&'w Step, Span, Cell<'static>, &'w HostProfile, &'w Host);
+
+fn steps(world: &World) -> impl Iterator<Item = Limited<'_>> {
+    world.looked().into_iter().zip(world.each_host()).flat_map(|(looked, (loaded, host))| {
         let device = looked.devices.get(looked.bottleneck);
         let name = device.map_or(Cell::Null, |device| device_name(loaded, device.process));
-        for (place, step) in looked.steps.iter().enumerate() {
-            // The report shows the windows of the device that limits the step.
+        looked.steps.iter().enumerate().map(move |(place, step)| {
             let window =
                 device.and_then(|device| device.steps.get(place)).map_or(step.span, |(window, _)| *window);
-            rows.push(vec![
-                step.number.into(),
-                ns(window.start.ps().saturating_add(host.shift_ps)).into(),
-                ns_of_length(window.dur().ps()).into(),
-                step.excluded.is_none().into(),
-                step.excluded.map(excluded).into(),
-                name.clone(),
-                owned(&loaded.host),
-            ]);
-        }
-    }
-    Box::new(Sheet(rows))
+            (step, window, name.clone(), loaded, host)
+        })
+    })
 }
 
-fn breakdown(world: &World) -> Box<dyn Rows> {
-    let mut rows = Vec::new();
-    for (looked, (loaded, _)) in world.looked().into_iter().zip(world.each_host()) {
-        for (number, device) in looked.devices.iter().enumerate() {
+/// The time of a category in a step on a device, and whether that device limits the step.
+type Owned<'w> = (&'w Step, Category, Dur, Cell<'static>, bool, &'w HostProfile);
+
+fn breakdown(world: &World) -> impl Iterator<Item = Owned<'_>> {
+    world.looked().into_iter().zip(world.each_host()).flat_map(|(looked, (loaded, _))| {
+        looked.devices.iter().enumerate().flat_map(move |(number, device)| {
             let name = device_name(loaded, device.process);
-            for (step, (_, shares)) in looked.steps.iter().zip(&device.steps) {
-                for (category, time) in shares.owners() {
-                    rows.push(vec![
-                        step.number.into(),
-                        category.key().into(),
-                        ns_of_length(time.ps()).into(),
-                        name.clone(),
-                        step.excluded.is_none().into(),
-                        (number == looked.bottleneck).into(),
-                        owned(&loaded.host),
-                    ]);
-                }
-            }
-        }
-    }
-    Box::new(Sheet(rows))
+            looked.steps.iter().zip(&device.steps).flat_map(move |(step, (_, shares))| {
+                let (name, limits) = (name.clone(), number == looked.bottleneck);
+                shares
+                    .owners()
+                    .map(move |(category, time)| (step, category, time, name.clone(), limits, loaded))
+            })
+        })
+    })
 }
 
-fn device_name(
-    loaded: &stepscope_session::HostProfile,
-    process: Option<stepscope_trace::ProcessId>,
-) -> Cell<'static> {
+fn device_name(loaded: &HostProfile, process: Option<stepscope_trace::ProcessId>) -> Cell<'static> {
     process
         .map_or_else(|| "host".into(), |process| owned(loaded.trace.str(loaded.trace.process(process).name)))
 }

@@ -53,6 +53,9 @@ const ENDINGS: &[&str] = &[
     ".parquet",
     ".arrow",
     ".part",
+    ".pickle",
+    ".pkl",
+    ".prof",
 ];
 
 /// Only the beginning of such a file is needed to recognise it.

@@ -10,7 +10,7 @@ use super::names::head_bytes;
 use super::{Lookalike, ProfileFile, TOOL_RESULTS, file_name, host_of};
 use crate::files::{self, Beginning, FileData};
 use crate::input::{Bytes, Input};
-use crate::{READERS, Reader, folder, ncu, nsys, tf};
+use crate::{READERS, Reader, folder, ncu, nsys, snapshot, tf};
 
 /// The largest block of Zstandard. A file whose first block ends behind the head is read this far and no further.
 const ZSTD_BLOCK: usize = (128 << 10) + 64;
@@ -99,6 +99,8 @@ pub(super) fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::NsightSystemsExport
     } else if ncu::is_progress(head) {
         Lookalike::NsightComputeProgress
+    } else if snapshot::starts_like_a_pickle(head) {
+        if snapshot::opcode_that_runs_code(head).is_some() { Lookalike::RunsCode } else { Lookalike::Pickle }
     } else if TOOL_RESULTS.iter().any(|part| name.contains(part)) {
         Lookalike::ToolResult
     } else {

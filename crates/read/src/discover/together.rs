@@ -128,10 +128,14 @@ fn overlap(a: Recorded, b: Recorded, ranked: bool) -> bool {
 pub(super) fn recorded_together(files: Vec<ProfileFile>) -> Vec<Vec<ProfileFile>> {
     let timelines = files.iter().all(|file| file.format.delivers == Delivers::Timeline);
     let hosts: BTreeSet<&str> = files.iter().map(|file| file.host.as_str()).collect();
+    let named = are_ranks(&hosts);
+    if hosts.len() >= 2 && !named && files.iter().all(|file| file.format.delivers == Delivers::Memory) {
+        // States of one program at several times.
+        return files.into_iter().map(|file| vec![file]).collect();
+    }
     if hosts.len() < 2 || !timelines {
         return vec![files];
     }
-    let named = are_ranks(&hosts);
     let mut said: Vec<(Said, ProfileFile)> = files.into_iter().map(|file| (Said::of(&file), file)).collect();
     let world = said.first().and_then(|(first, _)| first.world);
     if said.iter().all(|(said, _)| said.rank.is_some() && said.world == world) {

@@ -34,7 +34,7 @@ pub(super) fn walk(paths: &[PathBuf], known: &mut Known, roots: &[PathBuf]) -> R
     Ok(search.finds)
 }
 
-/// What tells folders apart, whatever links lead to them: numbers of the file system, else the path without links.
+/// Identity of a folder, whatever links lead to it: numbers of the file system, else the path without links.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum FolderId {
     Numbers(u64, u64),

@@ -44,7 +44,7 @@ impl Launch {
     }
 
     /// Of a summary's metrics, only the shortest and longest duration are worth keeping.
-    pub fn measure_ends(&mut self, name: &str, ends: [&str; 2], unit: &str, profile: &mut Profile) {
+    pub(crate) fn measure_ends(&mut self, name: &str, ends: [&str; 2], unit: &str, profile: &mut Profile) {
         if name == DURATION {
             for (name, text) in DURATION_ENDS.into_iter().zip(ends) {
                 self.measure(name, text, unit, profile);
@@ -181,7 +181,7 @@ impl Profile {
     }
 
     /// Adds a device, once.
-    pub fn add_device(&mut self, number: i64, attributes: &Attributes) {
+    pub(crate) fn add_device(&mut self, number: i64, attributes: &Attributes) {
         if !self.devices.insert(number) {
             return;
         }

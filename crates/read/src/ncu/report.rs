@@ -10,7 +10,7 @@ use std::ops::Range;
 use stepscope_trace::{Datum, StrId};
 
 use super::launch::{Attributes, Launch, Profile};
-use crate::xplane::wire::{Payload, walk};
+use stepscope_wire::{Payload, walk};
 
 /// First bytes of every report.
 pub(super) const MAGIC: &[u8] = b"NVR\0";

@@ -146,7 +146,7 @@ impl Database {
     }
 
     /// Whether the table has this column.
-    pub fn has_column(&self, table: &str, column: &str) -> bool {
+    pub(crate) fn has_column(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|columns| columns.iter().any(|known| known == column))
     }
 
@@ -169,7 +169,7 @@ impl Database {
     }
 
     /// The same for some of the rows.
-    pub fn rows_where(
+    pub(crate) fn rows_where(
         &self,
         table: &str,
         columns: &[&str],

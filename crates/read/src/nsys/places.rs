@@ -196,7 +196,7 @@ impl Places {
 
     /// The device that a process really uses. Rows about waits always contain 0; if a process only works on one
     /// other device, it is that one.
-    pub fn device_in_use(&self, pid: i64, device: i64) -> i64 {
+    pub(crate) fn device_in_use(&self, pid: i64, device: i64) -> i64 {
         self.only_devices.get(&pid).copied().flatten().unwrap_or(device)
     }
 
@@ -212,7 +212,7 @@ impl Places {
 
     /// Assigns every process that holds a device's queues to its device, and distinguishes processes that share
     /// one.
-    pub fn tie_devices(
+    pub(crate) fn tie_devices(
         &self,
         mut device_of: impl FnMut(i64) -> Option<DeviceId>,
         builder: &mut TraceBuilder,
@@ -232,7 +232,7 @@ impl Places {
     }
 
     /// The GPUs that did any work, with the process that holds their queues.
-    pub fn used_gpus(&self) -> Vec<(i64, ProcessId)> {
+    pub(crate) fn used_gpus(&self) -> Vec<(i64, ProcessId)> {
         let mut used: Vec<_> =
             self.devices.iter().map(|(&(pid, device), &process)| (self.gpu(pid, device), process)).collect();
         used.sort_unstable();

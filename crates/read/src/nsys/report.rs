@@ -137,7 +137,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// A tool at work; it is stopped if nobody waits for it any more.
+/// A tool at work; it is stopped when it is dropped.
 struct Running(Child);
 
 impl Running {

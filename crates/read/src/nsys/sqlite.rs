@@ -70,7 +70,7 @@ fn open_over(bytes: &'static [u8], input: &Input) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// `immutable` promises SQLite that nobody writes to the file, so that it takes no lock and creates no journal. Pages are
+/// `immutable` promises SQLite that the file does not change, so that it takes no lock and creates no journal. Pages are
 /// read one by one: a file that shrinks is an error.
 fn open_in_place(input: &Input) -> rusqlite::Result<Connection> {
     let flags =

@@ -28,11 +28,11 @@ pub mod encoding {
 /// Types of fields in Thrift's compact protocol.
 pub mod thrift {
     /// A boolean that is true.
-    pub const TRUE: u8 = 1;
+    pub(crate) const TRUE: u8 = 1;
     /// A boolean that is false.
-    pub const FALSE: u8 = 2;
+    pub(crate) const FALSE: u8 = 2;
     /// One byte.
-    pub const BYTE: u8 = 3;
+    pub(crate) const BYTE: u8 = 3;
     /// 16-bit integers.
     pub const I16: u8 = 4;
     /// 32-bit integers.

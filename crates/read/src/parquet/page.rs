@@ -113,7 +113,7 @@ impl Header {
     }
 
     /// The definition levels of version 2.
-    pub fn levels_in_front<'f>(&self, packed: &'f [u8]) -> Result<&'f [u8], TableError> {
+    pub(crate) fn levels_in_front<'f>(&self, packed: &'f [u8]) -> Result<&'f [u8], TableError> {
         let end = self.repeat_bytes.saturating_add(self.level_bytes);
         packed.get(self.repeat_bytes..end).ok_or(TableError::Short(WHAT))
     }

@@ -47,7 +47,7 @@ const METRICS: &[(&str, &str)] = &[
 
 impl Column {
     /// The column for a header cell: `memory.used [MiB]`, ` power.draw`, `gpu_name`.
-    pub fn from_header(cell: &str) -> Self {
+    pub(crate) fn from_header(cell: &str) -> Self {
         let name = cell.split('[').next().unwrap_or(cell).trim().to_ascii_lowercase();
         // A query for `clocks.sm` returns a column `clocks.current.sm`: one name for both.
         let name = match name.strip_prefix("clocks.current.") {

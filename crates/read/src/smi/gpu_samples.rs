@@ -56,7 +56,7 @@ impl GpuSamples {
     }
 
     /// The trace starts at the wall-clock time of the first sample.
-    pub fn start_at(&mut self, wall_ns: i64) -> i64 {
+    pub(crate) fn start_at(&mut self, wall_ns: i64) -> i64 {
         *self.origin.get_or_insert(wall_ns)
     }
 

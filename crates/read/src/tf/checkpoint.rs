@@ -13,7 +13,7 @@ use super::{Found, kind::Kind, sstable, unless_nothing};
 use crate::input::bytes_of;
 use crate::{Bytes, ReadError};
 
-/// Values of larger variables are not read, because nobody looks at more.
+/// Values of larger variables are not read: no view shows more.
 const LARGEST_VALUES: u64 = 1 << 20;
 
 /// The variables of a checkpoint.

@@ -8,8 +8,8 @@ use super::crc32c::masked;
 use super::message::{Damages, Walk};
 use super::{Found, inflated, unless_nothing};
 use crate::tfevents::records::{HEADER, Piece, Records, TRAILER};
-use crate::xplane::wire::{Cursor, Payload};
 use crate::{Bytes, ReadError};
+use stepscope_wire::{Cursor, Payload};
 
 /// Run metadata of an event file.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{events, sstable, text};
-use crate::xplane::wire::{Cursor, Payload};
+use stepscope_wire::{Cursor, Payload};
 
 /// Number of records examined, because the first may be damaged.
 const LOOKED_AT: usize = 24;

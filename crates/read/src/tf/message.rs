@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::xplane::wire::{Broken, Cursor, Payload};
+use stepscope_wire::{Broken, Cursor, Payload};
 
 /// Number of damaged places listed; a thoroughly broken file has too many.
 const LISTED: usize = 50;
@@ -42,7 +42,7 @@ impl Damages {
     }
 
     /// Notes damage without a single place.
-    pub fn add_somewhere(&mut self, what: impl FnOnce() -> String) {
+    pub(crate) fn add_somewhere(&mut self, what: impl FnOnce() -> String) {
         if self.listed.len() < LISTED {
             self.listed.push(Damage { what: what(), at: None });
         } else {
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Appends the numbers of a repeated field, packed or not.
-    pub fn ints(&mut self, field: &Field, into: &mut Vec<i64>) -> Option<()> {
+    pub(crate) fn ints(&mut self, field: &Field, into: &mut Vec<i64>) -> Option<()> {
         match &field.value {
             Value::Varint(value) => into.push(*value as i64),
             Value::Len(range) => {
@@ -215,7 +215,11 @@ impl<'a> Walk<'a> {
     }
 
     /// An entry of a map with text keys.
-    pub fn text_entry(&mut self, range: Range<usize>, name: &'static str) -> (Cow<'a, str>, Option<Field>) {
+    pub(crate) fn text_entry(
+        &mut self,
+        range: Range<usize>,
+        name: &'static str,
+    ) -> (Cow<'a, str>, Option<Field>) {
         let (mut key, mut value) = (Cow::Borrowed(""), None);
         self.message(range, name, |walk, field| match field.number {
             1 => field.range().map(|range| key = walk.text(range, name)),

@@ -16,17 +16,20 @@
 //! Nothing here aborts, and nothing is skipped silently: a message that is truncated or does not match its
 //! schema yields what could be read before and after it, and a [`Damage`] with the location.
 
+mod calls;
 mod checkpoint;
 pub(crate) mod crc32c;
 mod events;
 mod graph;
 mod kind;
+mod lanes;
 mod message;
 mod op_log;
 mod run;
 mod saved;
 mod sstable;
 mod text;
+mod timeline;
 mod trace;
 
 use std::path::Path;
@@ -40,6 +43,7 @@ pub(crate) use events::{RECORD_START, carries_runs, is_event_file, record_start}
 pub use events::{TaggedRun, TensorFlowEvents, events_of, read_events};
 pub use kind::{Kind, kind_of};
 pub use message::{Damage, Damages};
+pub use timeline::TimelineReader;
 pub use trace::RunMetadataReader;
 pub(crate) use trace::for_events;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::crc32c::masked;
 use super::message::Damages;
 use crate::budget::Budget;
-use crate::xplane::wire::Cursor;
+use stepscope_wire::Cursor;
 
 const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();
 const FOOTER: usize = 48;

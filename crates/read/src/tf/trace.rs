@@ -1,13 +1,6 @@
 //! RunMetadata as a profile: each run is a step, each record an event, with the kernel's own name if the label
 //! contains it.
 //!
-//! ```text
-//! /…/device:CPU:0            what the host's threads ran          → threads of the host
-//! /…/device:GPU:0            what the host did to launch kernels  → threads of the host
-//! /…/device:GPU:0/stream:7   kernels                              → streams of the device
-//! /…/device:GPU:0/stream:all all streams combined                 → derived; streams if there are no others
-//! ```
-//!
 //! Runs of one program are in separate files: `run_meta_0.pb`, `run_meta_1.pb`, … are the steps of one
 //! recording. The time between them, often thousands of steps, was not recorded, so on the timeline they
 //! directly follow each other.
@@ -19,6 +12,8 @@ use stepscope_trace::{
     ProcessKind, StrId, Time, Trace, TraceBuilder, TrackKind,
 };
 
+use super::calls::Calls;
+use super::lanes::{LaneName, place, repeats};
 use super::message::Damages;
 use super::{Kind, events, kind_of, run};
 use crate::{Bytes, Input, Progress, ReadError, Reader};
@@ -98,16 +93,16 @@ struct Lane {
 }
 
 /// Start and end of a run, and its number.
-struct Run {
-    step: i64,
-    start: i64,
-    end: i64,
+pub(super) struct Run {
+    pub(super) step: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
 }
 
 /// Everything in the files.
 #[derive(Default)]
-struct Recording {
-    runs: Vec<Run>,
+pub(super) struct Recording {
+    pub(super) runs: Vec<Run>,
     lanes: Vec<Lane>,
     places: FxHashMap<(String, u32), usize>,
     names: Names,
@@ -200,6 +195,19 @@ impl Recording {
         Some((start.saturating_sub(queued), last))
     }
 
+    /// Adds an op that ran from `start` to `end`, under the name that the newer profiler gives it.
+    pub(super) fn add_op(&mut self, device: &str, thread: u32, name: &str, (start, end): (i64, i64)) {
+        let name = self.names.id(name);
+        let lane = self.lane(device, thread);
+        self.lanes[lane].events.push(Event { start, end, queued: 0, bytes: 0, name });
+    }
+
+    /// Adds a change of an allocator's memory.
+    pub(super) fn add_change(&mut self, allocator: &str, at: i64, bytes: i64) {
+        let (allocator, name) = (self.allocators.id(allocator), self.names.id(""));
+        self.changes.push(Change { at, bytes, allocator, name });
+    }
+
     /// `node:Op`, as in the newer profiler. Without a label, the node's name is used.
     fn name(&mut self, record: &NodeRecord<'_>) -> u32 {
         if let Some(id) = self.names.ids.get(&*record.name) {
@@ -230,7 +238,7 @@ impl Recording {
         })
     }
 
-    fn trace(mut self, damage: &[(String, Damages)], alone: bool) -> Trace {
+    pub(super) fn trace(mut self, damage: &[(String, Damages)], alone: bool) -> Trace {
         let mut builder = TraceBuilder::new();
         let starts = self.runs.iter().map(|run| run.start).chain(self.changes.iter().map(|change| change.at));
         let origin = starts.filter(|at| *at > 0).min().unwrap_or(0);
@@ -241,8 +249,14 @@ impl Recording {
         writer.steps(&self.runs);
         let kinds: Vec<KindId> = self.names.all.iter().map(|name| writer.kind(name)).collect();
         let streams: Vec<String> = self.lanes.iter().map(|lane| lane.device.to_ascii_lowercase()).collect();
+        let mut calls = Calls::default();
+        for lane in &self.lanes {
+            let started = |event: &Event| Some((*kinds.get(event.name as usize)?, event.start));
+            calls.add(&lane.device, lane.events.iter().filter_map(started));
+        }
+        calls.number();
         for lane in std::mem::take(&mut self.lanes) {
-            writer.lane(lane, &kinds, &streams);
+            writer.lane(lane, &kinds, &streams, &calls);
         }
         writer.memory(&mut self.changes, &self.allocators, &self.names);
         for (file, found) in damage {
@@ -255,33 +269,6 @@ impl Recording {
         }
         builder.note(NoteKind::TimeOutOfRange, "records without a start", self.untimed, None);
         builder.finish()
-    }
-}
-
-/// What a device's name says about a lane.
-enum LaneName<'a> {
-    /// A host thread, which may launch work on an accelerator.
-    Host(&'a str, Option<&'a str>),
-    /// A queue of a device.
-    Stream(&'a str, &'a str),
-    /// A device that is neither.
-    Other(&'a str),
-}
-
-fn place(device: &str) -> LaneName<'_> {
-    let lower = device.to_ascii_lowercase();
-    let at = lower.rfind("/device:").or_else(|| lower.rfind("/gpu:")).or_else(|| lower.rfind("/cpu:"));
-    let (task, unit) = device.split_at(at.unwrap_or(0));
-    let unit = unit.trim_start_matches('/');
-    let lower = unit.to_ascii_lowercase();
-    match unit.find('/') {
-        Some(slash) => {
-            let end = device.len() - unit.len() + slash;
-            LaneName::Stream(&device[..end], &unit[slash + 1..])
-        }
-        None if lower.contains("cpu:") => LaneName::Host(task, None),
-        None if lower.contains("gpu:") => LaneName::Host(task, Some(unit)),
-        None => LaneName::Other(device),
     }
 }
 
@@ -325,6 +312,7 @@ struct Writer<'b> {
     step_num: StrId,
     queued: StrId,
     bytes: StrId,
+    correlation: StrId,
 }
 
 impl<'b> Writer<'b> {
@@ -332,7 +320,9 @@ impl<'b> Writer<'b> {
         let step_num = builder.strings.intern("step_num");
         let queued = builder.strings.intern("queued_ns");
         let bytes = builder.strings.intern("requested_bytes");
-        Writer { builder, timeline, hosts: Vec::new(), devices: Vec::new(), step_num, queued, bytes }
+        let correlation = builder.strings.intern("correlation_id");
+        let (hosts, devices) = (Vec::new(), Vec::new());
+        Writer { builder, timeline, hosts, devices, step_num, queued, bytes, correlation }
     }
 
     fn time(&self, at: i64) -> Time {
@@ -358,7 +348,8 @@ impl<'b> Writer<'b> {
         }
     }
 
-    fn lane(&mut self, mut lane: Lane, kinds: &[KindId], all: &[String]) {
+    fn lane(&mut self, mut lane: Lane, kinds: &[KindId], all: &[String], calls: &Calls) {
+        let calls = calls.on(&lane.device);
         let (process, name, kind) = match place(&lane.device) {
             LaneName::Host(task, None) => {
                 let name = format!("executor {}", lane.thread);
@@ -388,8 +379,11 @@ impl<'b> Writer<'b> {
             });
             ends[at].0 = event.end;
             let Some(&kind) = kinds.get(event.name as usize) else { continue };
-            let own = [(self.queued, Datum::Int(event.queued)), (self.bytes, Datum::Int(event.bytes))];
-            let args = self.builder.arena.push(if event.bytes != 0 { &own } else { &own[..1] }, &[]);
+            let call = calls.and_then(|runs| runs.of_event(kind, event.start));
+            let mut own = vec![(self.queued, Datum::Int(event.queued))];
+            own.extend((event.bytes != 0).then_some((self.bytes, Datum::Int(event.bytes))));
+            own.extend(call.map(|call| (self.correlation, Datum::UInt(call))));
+            let args = self.builder.arena.push(&own, &[]);
             let (start, dur) = (self.time(event.start), Dur::from_ns(event.end.saturating_sub(event.start)));
             self.builder.event(ends[at].1, start, dur, kind, args);
         }
@@ -455,13 +449,6 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Whether the lane repeats the content of other lanes of its device.
-fn repeats(device: &str, all: &[String]) -> bool {
-    let lower = device.to_ascii_lowercase();
-    let Some(base) = lower.strip_suffix("all").filter(|base| base.ends_with("stream:")) else { return false };
-    all.iter().any(|other| other.starts_with(base) && *other != lower)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -473,21 +460,5 @@ mod tests {
         let at = |at| timeline.at(at).ns();
         assert_eq!([at(1_000), at(1_100), at(5_000), at(9_000), at(9_100)], [0, 100, 100, 100, 200]);
         assert_eq!(at(9_300), 400, "the last run is the longest of those that overlap");
-    }
-
-    #[test]
-    fn lanes_are_placed_by_their_device() {
-        let task = "/job:localhost/replica:0/task:0";
-        let name = |device: &str| match place(&format!("{task}{device}")) {
-            LaneName::Host(host, unit) => format!("host {host} {unit:?}"),
-            LaneName::Stream(device, stream) => format!("stream {stream} of {device}"),
-            LaneName::Other(device) => format!("other {device}"),
-        };
-        assert_eq!(name("/device:CPU:0"), format!("host {task} None"));
-        assert_eq!(name("/device:GPU:1"), format!("host {task} Some(\"device:GPU:1\")"));
-        assert_eq!(name("/device:GPU:1/stream:all"), format!("stream stream:all of {task}/device:GPU:1"));
-        assert_eq!(name("/device:TPU:1"), format!("other {task}/device:TPU:1"));
-        let all = ["/device:gpu:0/stream:all".to_owned(), "/device:gpu:0/stream:7".to_owned()];
-        assert!(repeats("/device:GPU:0/stream:all", &all) && !repeats("/device:GPU:0/stream:all", &all[..1]));
     }
 }

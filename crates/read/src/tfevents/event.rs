@@ -3,7 +3,7 @@
 use stepscope_trace::series::OtherKind;
 
 use super::shape::Shape;
-use crate::xplane::wire::{Cursor, Payload};
+use stepscope_wire::{Cursor, Payload};
 
 /// A field of a message.
 pub(super) enum Field<'b> {

@@ -23,13 +23,13 @@ pub(crate) enum Piece<'b> {
     OddLength(&'b [u8]),
     /// A record that does not match its checksum.
     Damaged(&'b [u8]),
-    /// So many bytes that make no record.
+    /// Bytes that are not a record.
     Gap(usize),
     /// A record that is not complete.
     Cut,
 }
 
-/// So many times its own length is looked at while searching a damaged file for the next record: lengths can be forged
+/// A search for the next record in a damaged file looks at this many times its length: lengths can be forged
 /// that each claim the whole rest.
 const SEARCHES: usize = 8;
 

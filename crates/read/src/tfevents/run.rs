@@ -20,7 +20,7 @@ use super::restart::{Ends, Replaced, by_time, replace_from, restart};
 use super::shape::{Kept, Shape, note};
 use crate::{Input, ReadError};
 
-/// So many places of damage are remembered; a file of garbage has no end of them.
+/// Maximum number of damaged places to remember; a file of garbage has no end of them.
 const MOST_DAMAGE: usize = 1_000;
 /// A damaged tag that differs from a known one in no more bytes than this is that one.
 const FLIPPED_BYTES: usize = 2;
@@ -34,7 +34,7 @@ struct EventFile {
     compressed: bool,
 }
 
-/// Reads a run, again and again while it grows.
+/// Reads a run, and reads on as it grows.
 #[derive(Debug, Default)]
 pub struct RunReader {
     log: RunLog,

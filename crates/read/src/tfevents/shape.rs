@@ -125,7 +125,7 @@ fn elements(kind: u64, content: &[u8]) -> Option<Vec<f64>> {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) histograms: Histograms,
-    /// Every so many are kept.
+    /// One in this many is kept.
     stride: u64,
     seen: u64,
     /// The file that wrote the last one.

@@ -29,7 +29,7 @@ impl Origin {
     }
 
     /// Start of a line's time, in picoseconds after the origin.
-    pub fn base_ps(self, timestamp_ns: i64) -> i128 {
+    pub(crate) fn base_ps(self, timestamp_ns: i64) -> i128 {
         let origin = self.far_ns.filter(|_| timestamp_ns > FAR_NS).unwrap_or(0);
         (i128::from(timestamp_ns) - i128::from(origin)) * 1_000
     }

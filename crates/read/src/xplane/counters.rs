@@ -7,8 +7,8 @@ use stepscope_trace::{ArgSourceId, ProcessId, StrId, Time, TraceBuilder, TrackKi
 use super::events::{Placed, for_each_event};
 use super::schema::event;
 use super::stats::{Raw, StatNames, message_at, read_stat};
-use super::wire::{Payload, walk};
 use crate::Bytes;
+use stepscope_wire::{Payload, walk};
 
 /// Adds the samples of a line. `name_of` returns the counter for a metadata id.
 pub(super) fn add_samples(

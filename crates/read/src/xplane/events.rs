@@ -12,8 +12,8 @@ use stepscope_trace::{ColumnsChunk, Dur, EventColumns, KindId, Time};
 use super::id_map::IdMap;
 use super::line::Piece;
 use super::schema::{event, event_tag as tag, line};
-use super::wire::{Broken, Cursor, Payload, unpack, unpack_any};
 use crate::{Bytes, Progress};
+use stepscope_wire::{Broken, Cursor, Payload, unpack, unpack_any};
 
 /// The kind of an event, by its metadata id.
 #[derive(Debug, Default)]

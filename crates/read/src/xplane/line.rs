@@ -11,7 +11,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::schema::{event_tag, line};
-use super::wire::{Broken, Cursor, Field, Payload};
+use stepscope_wire::{Broken, Cursor, Field, Payload};
 
 /// Number of events of a line that are decoded together: large enough to outweigh the overhead of parallel
 /// work, small enough that all cores finish at about the same time.

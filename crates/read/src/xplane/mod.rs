@@ -24,7 +24,6 @@ mod recorded;
 mod scan;
 mod schema;
 mod stats;
-pub(crate) mod wire;
 
 use std::ops::Range;
 
@@ -37,7 +36,7 @@ use events::Oddities;
 use planes::{PlanePlan, Scanned};
 use scan::Space;
 use stats::FileBytes;
-use wire::Broken;
+use stepscope_wire::Broken;
 
 /// Number of notes of one kind that are listed; a thoroughly broken file has too many.
 const LISTED: usize = 100;

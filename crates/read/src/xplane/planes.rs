@@ -16,8 +16,8 @@ use super::properties::{add_capture, add_device, add_host_properties, plane_stat
 use super::scan::{Entry, Plane};
 use super::schema::event_metadata;
 use super::stats::{EventStats, MetadataStats, StatNames};
-use super::wire::{Payload, walk};
 use crate::Bytes;
+use stepscope_wire::{Payload, walk};
 
 /// A plane after the first pass.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Scanned {
     }
 
     /// Start times of the lines that contain events.
-    pub fn timestamps(&self) -> impl Iterator<Item = i64> {
+    pub(crate) fn timestamps(&self) -> impl Iterator<Item = i64> {
         self.lines.iter().filter(|line| line.events > 0).map(|line| line.timestamp_ns)
     }
 
@@ -141,7 +141,11 @@ impl PlanePlan {
     }
 
     /// Creates separate kinds for aggregated events.
-    pub fn add_aggregates(&mut self, metadata_ids: impl Iterator<Item = u64>, builder: &mut TraceBuilder) {
+    pub(crate) fn add_aggregates(
+        &mut self,
+        metadata_ids: impl Iterator<Item = u64>,
+        builder: &mut TraceBuilder,
+    ) {
         let unnamed = Kind::slice(StrId::default());
         let ids: Vec<_> = metadata_ids
             .map(|id| {

@@ -9,7 +9,7 @@ use stepscope_trace::{Datum, Device, DeviceKind, ProcessId, Property, StringTabl
 
 use super::schema::PROFILE_OPTIONS;
 use super::stats::{Raw, StatNames, read_stat};
-use super::wire::{Payload, walk};
+use stepscope_wire::{Payload, walk};
 
 /// The stats of a plane with their names resolved.
 pub(super) fn plane_stats(

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::schema::{entry, line, plane, space, stat};
-use super::wire::{Cursor, Payload, walk};
+use stepscope_wire::{Cursor, Payload, walk};
 
 /// Prefixes of plane names that no other format has in this place.
 const SURE_NAMES: &[&str] = &["/host:", "/device:"];

@@ -8,8 +8,8 @@ use super::properties::{add_capture, plane_stats};
 use super::scan::{Plane, Space};
 use super::schema::line;
 use super::stats::StatNames;
-use super::wire::{Cursor, Payload};
 use crate::{Bytes, Recorded};
+use stepscope_wire::{Cursor, Payload};
 
 /// The start and the end that the profiler states; else the first start of a line since the epoch.
 pub(super) fn recorded(file: &Bytes) -> Option<Recorded> {

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::schema::{entry, plane, space};
-use super::wire::{Broken, Payload, walk};
+use stepscope_wire::{Broken, Payload, walk};
 
 /// The parts of the whole file.
 #[derive(Debug, Default)]

@@ -12,8 +12,8 @@ use stepscope_trace::{ArgSource, Datum, StrId, StringTable, StringTableBuilder, 
 use super::id_map::IdMap;
 use super::scan::Entry;
 use super::schema::{event, event_metadata, stat, stat_metadata};
-use super::wire::{Cursor, Payload, walk};
 use crate::Bytes;
+use stepscope_wire::{Cursor, Payload, walk};
 
 /// The names of a plane's stats, which are also the strings that its stats refer to.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use stepscope_read::ReadError;
 use stepscope_read::tf::{self, Damages, Kind, kind_of};
+use stepscope_read::{Bytes, Input, Progress, ReadError, Reader, TimelineReader};
 use stepscope_testkit::damage::{
     FOREIGN, HUGE_VARINTS, Rng, flip_bits, noise, overwrite, splice, truncations,
 };
@@ -177,6 +177,28 @@ fn damaged_files_never_panic() {
             };
             read(folder.path(), kind, &damaged);
         }
+    }
+}
+
+#[test]
+fn a_damaged_timeline_yields_what_is_left() {
+    let (cpu, stream) = ("/job:localhost/replica:0/task:0/cpu:0", "/gpu:0/stream:14");
+    let ops: Vec<(usize, &str, &str, i64, i64)> =
+        (0..20).map(|index| (index % 2, "dense/MatMul", "MatMul", index as i64 * 100, 70)).collect();
+    let bytes = tfprof::timeline(&[cpu, stream], &ops).into_bytes();
+    let events = |bytes: &[u8]| {
+        let input = Input::from_bytes("timeline.json", Bytes::held(bytes.to_vec()));
+        TimelineReader.read(&input, &Progress::default()).map(|trace| trace.events()).ok()
+    };
+    assert!(TimelineReader.recognises(&bytes));
+    assert_eq!(events(&bytes), Some(22), "the ops, and the run with its call");
+    for cut in truncations(&bytes) {
+        assert!(events(cut).unwrap_or(0) <= 22);
+    }
+    let mut rng = Rng::new(16);
+    for round in 0..120 {
+        events(&flip_bits(&bytes, &mut rng, 1 + round / 10));
+        events(&splice(&bytes, &mut rng));
     }
 }
 

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use serde_json::json;
 use stepscope_diagnose::compare::{Measured, Verdict};
 use stepscope_diagnose::statistics::RankTest;
+use stepscope_results::table::{Field, Table, columns};
 
 use super::write_rows;
 use crate::compare::words::{change, range, rank_test};
 use crate::format::{duration_ms, percent, plural, printable};
 use crate::style::Style;
-use crate::table::{Cell, Column, Format, Table};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -170,51 +170,36 @@ fn failures(commands: &Commands) -> String {
     sides.collect::<Vec<_>>().join("; ")
 }
 
-/// One row per command.
-pub fn table(commands: &Commands) -> Table {
-    let columns = vec![
-        Column::new("name", "", Format::Text),
-        Column::new("median_ms", "wall", Format::Ms),
-        Column::new("q1_ms", "from", Format::Ms),
-        Column::new("q3_ms", "to", Format::Ms),
-        Column::new("min_ms", "min", Format::Ms),
-        Column::new("max_ms", "max", Format::Ms),
-        Column::new("user_ms", "user", Format::Ms),
-        Column::new("system_ms", "sys", Format::Ms),
-        Column::new("max_rss_bytes", "memory", Format::Bytes),
-        Column::new("outliers", "outliers", Format::Count),
-        Column::new("failed", "failed", Format::Count),
-        Column::new("mean_ms", "mean", Format::Ms).hidden(),
-        Column::new("runs", "runs", Format::Count).hidden(),
-        Column::new("command", "command", Format::Name).hidden(),
-    ];
-    let mut table = Table::new("bench", columns);
-    table.headline = Some(headline(commands));
-    for (place, side) in commands.sides.iter().enumerate() {
-        table.push(row(place, side));
+/// A command and its name.
+type Named<'a> = (&'static str, &'a Side);
+
+fn columns<'a>() -> Vec<Field<Named<'a>>> {
+    columns! { it: Named<'a>;
+        name: Text "" => it.0;
+        median_ms: Ms "wall" => it.1.wall.map(|wall| wall.median);
+        q1_ms: Ms "from" => it.1.wall.map(|wall| wall.q1);
+        q3_ms: Ms "to" => it.1.wall.map(|wall| wall.q3);
+        min_ms: Ms "min" => it.1.wall.map(|wall| wall.min);
+        max_ms: Ms "max" => it.1.wall.map(|wall| wall.max);
+        user_ms: Ms "user" => it.1.user_ms;
+        system_ms: Ms "sys" => it.1.system_ms;
+        max_rss_bytes: Bytes "memory" => it.1.runs.iter().filter_map(|run| run.max_rss_bytes).max();
+        outliers: Count "outliers" => it.1.wall.map(|wall| wall.outliers);
+        failed: Count "failed" => it.1.runs.iter().filter(|run| run.failure().is_some()).count();
+        mean_ms.hidden: Ms "mean" => it.1.wall.map(|wall| wall.mean);
+        runs.hidden: Count "runs" => it.1.runs.len();
+        command.hidden: Name "command" => it.1.command.as_str();
     }
-    members(commands, &mut table);
-    table
 }
 
-fn row(place: usize, side: &Side) -> Vec<Cell> {
-    let wall = |figure: fn(&Summary) -> f64| Cell::from(side.wall.as_ref().map(figure));
-    vec![
-        name(place).into(),
-        wall(|wall| wall.median),
-        wall(|wall| wall.q1),
-        wall(|wall| wall.q3),
-        wall(|wall| wall.min),
-        wall(|wall| wall.max),
-        side.user_ms.into(),
-        side.system_ms.into(),
-        side.runs.iter().filter_map(|run| run.max_rss_bytes).max().into(),
-        side.wall.map(|wall| wall.outliers).into(),
-        (side.runs.iter().filter(|run| run.failure().is_some()).count() as u64).into(),
-        wall(|wall| wall.mean),
-        (side.runs.len() as u64).into(),
-        side.command.as_str().into(),
-    ]
+/// One row per command.
+pub fn table(commands: &Commands) -> Table {
+    let sides: Vec<Named<'_>> =
+        commands.sides.iter().enumerate().map(|(place, side)| (name(place), side)).collect();
+    let mut table = Table::of("bench", &columns(), &sides);
+    table.headline = Some(headline(commands));
+    members(commands, &mut table);
+    table
 }
 
 fn members(commands: &Commands, table: &mut Table) {

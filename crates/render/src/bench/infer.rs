@@ -4,7 +4,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use stepscope_trace::load_test::{Broken, Load};
+use stepscope_results::load_test::{Broken, Load};
 
 use super::{Bin, rate, write_histogram, write_rows};
 use crate::format::{UNKNOWN, bytes, duration_ms, percent, plural, printable, short, thousands};

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use stepscope_results::table::{Column, Format, Table};
+
 use super::rate;
 use crate::format::{duration_ms, percent, plural, short, thousands};
 use crate::style::Style;
-use crate::table::{Column, Format, Table};
 
 /// Throughput in steady state.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
+use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
 use super::distribution::{Side, drawing};
@@ -14,7 +15,6 @@ use crate::report::html::chart::{plain, swatch};
 use crate::report::html::page::{Html, tag, text};
 use crate::report::html::parts::{Value, figures, table};
 use crate::report::html::{Section, html_page};
-use crate::words::terms;
 
 /// Number of ops listed.
 const OPS: usize = 200;

@@ -2,12 +2,15 @@
 
 use std::io::{self, Write};
 
-use stepscope_diagnose::compare::{Comparison, FindingKey, Verdict};
+use stepscope_diagnose::compare::{
+    CategoryDelta, Comparison, FindingKey, Measured, OpDelta, ScopeDelta, Verdict,
+};
+use stepscope_results::table::{Select, Table, columns};
 
 use super::words;
 use crate::format::{short, thousands};
 use crate::style::Style;
-use crate::table::{self, Cell, Column, Format, Select, Table};
+use crate::table;
 
 /// Number of ops shown.
 const TOP_OPS: usize = 10;
@@ -62,91 +65,59 @@ fn section(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
 
 /// The figures of both sides, each with its interval.
 fn figures(comparison: &Comparison) -> Table {
-    let columns = vec![
-        Column::new("figure", "figure", Format::Text),
-        Column::new("base_ms", "BASE", Format::Ms),
-        Column::new("new_ms", "NEW", Format::Ms),
-        Column::new("change", "change", Format::Text),
-        Column::new("interval", "95 % interval", Format::Text),
-    ];
-    let mut table = Table::new("compare", columns);
-    for (name, measured) in words::figures(comparison) {
-        table.push([
-            name.into(),
-            measured.base_ms.into(),
-            measured.new_ms.into(),
-            measured.ratio.map(|ratio| words::change(ratio.value)).into(),
-            measured.ratio.as_ref().and_then(words::interval).into(),
-        ]);
-    }
-    table
+    let fields = columns! { it: (&'static str, &Measured);
+        figure: Text "figure" => it.0;
+        base_ms: Ms "BASE" => it.1.base_ms;
+        new_ms: Ms "NEW" => it.1.new_ms;
+        change: Text "change" => it.1.ratio.map(|ratio| words::change(ratio.value));
+        interval: Text "95 % interval" => it.1.ratio.as_ref().and_then(words::interval);
+    };
+    Table::of("compare", &fields, &words::figures(comparison))
 }
 
 /// The breakdown of both sides.
 pub(super) fn breakdown(comparison: &Comparison) -> Table {
-    let columns = vec![
-        Column::new("category", "category", Format::Text),
-        Column::new("base_ms", "BASE", Format::Ms),
-        Column::new("new_ms", "NEW", Format::Ms),
-        Column::new("delta_ms", "change", Format::Ms),
-        Column::new("proven", "significant", Format::Text),
-    ];
-    let mut table = Table::new("compare", columns);
+    let fields = columns! { delta: CategoryDelta;
+        category: Text "category" => delta.category.key();
+        base_ms: Ms "BASE" => delta.measured.base_ms;
+        new_ms: Ms "NEW" => delta.measured.new_ms;
+        delta_ms: Ms "change" => delta.measured.delta_ms.value;
+        proven: Text "significant" => if delta.proven() { "yes" } else { "no" };
+    };
+    let mut table = Table::of("compare", &fields, &comparison.breakdown);
     table.headline = Some("Breakdown of the mean step".to_owned());
-    for delta in &comparison.breakdown {
-        let measured = &delta.measured;
-        table.push([
-            delta.category.key().into(),
-            measured.base_ms.into(),
-            measured.new_ms.into(),
-            measured.delta_ms.value.into(),
-            if delta.proven() { "yes" } else { "no" }.into(),
-        ]);
-    }
     table
 }
 
 /// The ops of both sides, without the unchanged ones.
 pub(super) fn ops(comparison: &Comparison) -> Table {
-    let columns = vec![
-        Column::new("name", "op", Format::Name),
-        Column::new("type", "type", Format::Name).optional(),
-        Column::new("base_ms", "BASE", Format::Ms),
-        Column::new("new_ms", "NEW", Format::Ms),
-        Column::new("delta_ms", "change", Format::Ms),
-        Column::new("count", "count", Format::Text).optional(),
-    ];
-    let mut table = Table::new("compare", columns);
+    let fields = columns! { op: OpDelta;
+        name: Name "op" => op.name.as_str();
+        type.optional: Name "type" => words::op_type(op);
+        base_ms: Ms "BASE" => op.base_ms;
+        new_ms: Ms "NEW" => op.new_ms;
+        delta_ms: Ms "change" => op.delta_ms();
+        count.optional: Text "count" => format!("{} → {}", short(op.base_count), short(op.new_count));
+    };
+    let changed = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0);
+    let mut table = Table::of("compare", &fields, changed);
     table.headline = Some(format!("Largest changes in op self time, {}", words::per_unit(comparison.unit)));
     table.top = Some(TOP_OPS);
-    for op in comparison.ops.iter().filter(|op| op.delta_ms() != 0.0) {
-        table.push([
-            op.name.as_str().into(),
-            words::op_type(op).into(),
-            op.base_ms.into(),
-            op.new_ms.into(),
-            op.delta_ms().into(),
-            Cell::from(format!("{} → {}", short(op.base_count), short(op.new_count))),
-        ]);
-    }
     table
 }
 
 /// The name scopes of both sides, without the unchanged ones.
 pub(super) fn scopes(comparison: &Comparison) -> Table {
-    let columns = vec![
-        Column::new("name", "scope", Format::Name),
-        Column::new("base_ms", "BASE", Format::Ms),
-        Column::new("new_ms", "NEW", Format::Ms),
-        Column::new("delta_ms", "change", Format::Ms),
-    ];
-    let mut table = Table::new("compare", columns);
+    let fields = columns! { scope: ScopeDelta;
+        name: Name "scope" => scope.name.as_str();
+        base_ms: Ms "BASE" => scope.base_ms;
+        new_ms: Ms "NEW" => scope.new_ms;
+        delta_ms: Ms "change" => scope.delta_ms();
+    };
+    let changed = comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0);
+    let mut table = Table::of("compare", &fields, changed);
     table.headline = Some("Largest changes by scope, per step".to_owned());
     table.top = Some(TOP_SCOPES);
-    for scope in comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0) {
-        let (base, new, change) = (scope.base_ms, scope.new_ms, scope.delta_ms());
-        table.push([scope.name.as_str().into(), base.into(), new.into(), change.into()]);
-    }
     table
 }
 

@@ -28,10 +28,10 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     let times = from_to_ms(measured.base_ms, measured.new_ms);
     match comparison.verdict {
         Verdict::Slower | Verdict::Faster => {
-            let (word, size) = (comparison.verdict.key(), size(ratio.value));
+            let (word, (size, than)) = (comparison.verdict.key(), size(ratio.value));
             let size = match comparison.decided_by {
                 Basis::BeyondLoad => format!(
-                    "{word}: {what} takes {size} than the load of the machine explains ({} expected, {} measured)",
+                    "{word}: {what} takes {size} {than} the load of the machine explains ({} expected, {} measured)",
                     duration_ms(measured.base_ms),
                     duration_ms(measured.new_ms)
                 ),
@@ -80,12 +80,12 @@ fn what(comparison: &Comparison) -> &'static str {
     }
 }
 
-/// `20.0 % longer`, `2.92 times as long`, `45.0 % less time`.
-fn size(ratio: f64) -> String {
+/// `20.0 % longer`, `2.92 times as long`, `45.0 % less time`, and the word before what that is compared with.
+fn size(ratio: f64) -> (String, &'static str) {
     match ratio {
-        ratio if ratio >= 2.0 => format!("{} times as long", short(ratio)),
-        ratio if ratio >= 1.0 => format!("{} longer", percent(ratio - 1.0)),
-        ratio => format!("{} less time", percent(1.0 - ratio)),
+        ratio if ratio >= 2.0 => (format!("{} times as long", short(ratio)), "as"),
+        ratio if ratio >= 1.0 => (format!("{} longer", percent(ratio - 1.0)), "than"),
+        ratio => (format!("{} less time", percent(1.0 - ratio)), "than"),
     }
 }
 
@@ -226,10 +226,7 @@ fn next(next: Next) -> String {
 fn rhythm(name: &str, side: &SideFigures) -> Option<String> {
     let rhythm = side.rhythm?;
     let (typical, extra) = (duration_ms(rhythm.typical_ms), duration_ms(rhythm.extra_ms));
-    Some(format!(
-        "{name}: {typical} in a typical step, plus {extra} about every {} steps.",
-        short(rhythm.every)
-    ))
+    Some(format!("{name}: {typical} in a typical step, plus {extra} every {:.0} steps.", rhythm.every))
 }
 
 /// A factor closer to 1 than this says nothing about the machine.
@@ -412,5 +409,21 @@ pub(crate) fn matched(matched: Match) -> &'static str {
         Match::Type => "type",
         Match::BaseOnly => "base-only",
         Match::NewOnly => "new-only",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_go_with_what_follows() {
+        let said = |ratio| {
+            let (size, than) = size(ratio);
+            format!("{size} {than} the load explains")
+        };
+        assert_eq!(said(11.2), "11.2 times as long as the load explains");
+        assert_eq!(said(1.2), "20.0 % longer than the load explains");
+        assert_eq!(said(0.5), "50.0 % less time than the load explains");
     }
 }

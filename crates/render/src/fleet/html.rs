@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use stepscope_results::fleet::{self, FleetReport};
+use stepscope_results::table::{Cell, Format};
+
+use super::words;
 use crate::format::{bytes, duration_ms, percent, short, thousands};
 use crate::report::html::page::{Html, tag, text};
 use crate::report::html::parts::{Value, table};
 use crate::report::html::{Section, html_page};
-use crate::table::{Cell, Format};
-
-use super::{FleetReport, tables};
 
 /// Rows of a table on the page; CSV and JSON have all.
 const ROWS: usize = 500;
@@ -36,21 +37,21 @@ pub fn write_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         let missing = format!("Missing shards: {}.", report.missing_shards.join(", "));
         overview.push(&tag("p", &[], Html::text(&missing)));
     }
-    if let Some(note) = report.hours_note() {
+    if let Some(note) = words::hours_note(report) {
         overview.push(&tag("p", &[], Html::sentence(&note)));
     }
     let mut sections = vec![Section::new("", overview)];
     for (name, title) in SECTIONS {
         if let Some(body) = body(report, name) {
-            let title = if *name == "jobs" { report.jobs_title() } else { *title };
+            let title = if *name == "jobs" { words::jobs_title(report) } else { *title };
             sections.push(Section::new(title, body));
         }
     }
-    out.write_all(html_page(&report.answer(), "stepscope fleet report", &sections).as_bytes())
+    out.write_all(html_page(&words::answer(report), "stepscope fleet report", &sections).as_bytes())
 }
 
 fn body(report: &FleetReport, name: &str) -> Option<Html> {
-    let found = tables::table(report, name).filter(|table| !table.rows().is_empty())?;
+    let found = fleet::table(report, name).filter(|table| !table.rows().is_empty())?;
     let shown = |place: usize| found.columns().get(place).is_some_and(|it| !it.hidden || is_advice(&it.key));
     let titles: Vec<&str> = found
         .columns()

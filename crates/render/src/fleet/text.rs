@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 
+use stepscope_results::Select;
+use stepscope_results::fleet::{self, FleetReport};
+
 use crate::Style;
 use crate::format::printable;
-use crate::table::{self, Select};
+use crate::table;
 
-use super::words::of_devices;
-use super::{FleetReport, tables};
+use super::words::{self, of_devices};
 
 /// Tables in text, with their titles and how many rows of each.
 const SHOWN: &[(&str, &str, usize)] = &[
@@ -31,17 +33,17 @@ pub fn write_text(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", style.bold(&report.answer()))?;
+    writeln!(out, "{}", style.bold(&words::answer(report)))?;
     writeln!(out, "Covers {}.", report.coverage())?;
     if !report.missing_shards.is_empty() {
         let named: Vec<&str> = report.missing_shards.iter().take(20).map(String::as_str).collect();
         writeln!(out, "Missing shards: {}.", named.join(", "))?;
     }
     for (name, title, usual) in SHOWN {
-        let Some(table) = tables::table(report, name).filter(|table| !table.rows().is_empty()) else {
+        let Some(table) = fleet::table(report, name).filter(|table| !table.rows().is_empty()) else {
             continue;
         };
-        let title = if *name == "jobs" { report.jobs_title() } else { *title };
+        let title = if *name == "jobs" { words::jobs_title(report) } else { *title };
         writeln!(out, "\n{}", style.bold(title))?;
         let select = Select { top, ..Select::default() };
         let picked =
@@ -51,7 +53,7 @@ pub fn write_text(
             fixes(report, out)?;
         }
     }
-    if let Some(note) = report.hours_note() {
+    if let Some(note) = words::hours_note(report) {
         writeln!(out, "\n{}", printable(&note))?;
     }
     Ok(())

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 
 use stepscope_analyze::recording::info::{DeviceInfo, HostInfo, Named, Scalar};
 use stepscope_analyze::recording::step_markers::StepMarker;
+use stepscope_results::table::{Cell, Column, Format, Select, Table};
 
 use super::{Description, longest};
 use crate::format::{self, bytes, decimal, duration_ms, plural, printable, short, thousands, utc};
 use crate::style::Style;
-use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
+use crate::table::write_text as write_table;
 
 /// Number of tracks listed individually; the others are summed up.
 const TRACKS: usize = 20;

@@ -3,23 +3,24 @@
 
 use serde_json::{Value, json};
 use stepscope_diagnose::Finding;
+use stepscope_results::report::Report;
+use stepscope_results::words::terms;
 
-use super::Report;
+use super::answer;
 use super::json::{Found, breakdown};
-use crate::words::terms;
 
 /// Verdict, step time, breakdown, and one row per finding.
 pub fn brief_json(report: &Report) -> Value {
     let (host, moments) = (report.bound().filter(|host| !host.whole_capture), report.summary.step_ms);
     let finding = |finding: &Finding| {
         json!({
-            "id": finding.id(), "severity": finding.severity.key(), "subject": finding.subject,
+            "id": finding.id(), "about": finding.rule.about.key(), "severity": finding.severity.key(), "subject": finding.subject,
             "fraction": finding.fraction, "gain_ms_per_step": finding.gain_ms, "summary": finding.summary(),
         })
     };
     json!({
-        "verdict": report.answer(),
-        "doubts": report.doubts(),
+        "verdict": answer(report),
+        "doubts": answer::doubts(report),
         "steps": {
             "count": report.summary.count,
             "origin": host.map_or("none", |host| terms::origin(host.origin)),

@@ -12,8 +12,8 @@ use stepscope_analyze::devices::collectives::clock::{Clocks, HostOffset};
 use stepscope_analyze::time::summary::StepRow;
 use stepscope_diagnose::{Finding, Words};
 
-use super::{OpRow, Report};
-use crate::words::terms;
+use stepscope_results::report::{OpRow, Report};
+use stepscope_results::words::terms;
 
 /// Writes the report.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -22,7 +22,10 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     rows(out, " ", "health", report.health.iter())?;
     steps(report, out)?;
     out.write_all(b",\n \"covers\": ")?;
-    serde_json::to_writer(&mut *out, &report.bound().map(|host| crate::covers::json(&host.covers)))?;
+    serde_json::to_writer(
+        &mut *out,
+        &report.bound().map(|host| stepscope_results::covers::json(&host.covers)),
+    )?;
     rows(out, " ", "breakdown", breakdown(report))?;
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;
@@ -198,6 +201,7 @@ impl<'a> Op<'a> {
 #[derive(Serialize)]
 pub(crate) struct Found<'a> {
     id: &'static str,
+    about: &'static str,
     severity: &'static str,
     subject: Option<&'a str>,
     fraction: Option<f64>,
@@ -214,6 +218,7 @@ impl<'a> Found<'a> {
         let Words { summary, evidence, advice } = finding.words();
         Found {
             id: finding.id(),
+            about: finding.rule.about.key(),
             severity: finding.severity.key(),
             subject: finding.subject.as_deref(),
             fraction: finding.fraction,

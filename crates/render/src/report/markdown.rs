@@ -5,9 +5,11 @@
 use std::io::{self, Write};
 
 use stepscope_diagnose::Severity;
+use stepscope_results::report::Report;
 
-use super::{Report, promise};
+use super::{answer, words};
 use crate::format::{decimal, duration_ms, name_cut, percent, printable, thousands};
+use crate::report::words::promise;
 
 /// Number of ops shown.
 const OPS: usize = 5;
@@ -16,14 +18,14 @@ const BAR: usize = 20;
 
 /// Writes the report.
 pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "### {}\n", sentence(&report.answer()))?;
-    if let Some(caution) = report.caution() {
+    writeln!(out, "### {}\n", sentence(&answer(report)))?;
+    if let Some(caution) = answer::caution(report) {
         writeln!(out, "{}\n", sentence(&caution))?;
     }
-    let mut facts = report.step_line();
-    facts.extend(report.covers().map(|covers| format!("covers {covers}")));
-    facts.extend(report.in_run());
-    facts.extend(report.bounded_by().map(|by| format!("bottleneck: {by}")));
+    let mut facts = words::step_line(report);
+    facts.extend(words::covers(report).map(|covers| format!("covers {covers}")));
+    facts.extend(words::in_run(report));
+    facts.extend(words::bounded_by(report).map(|by| format!("bottleneck: {by}")));
     writeln!(out, "{}\n", sentence(&facts.join(" · ")))?;
     breakdown(report, out)?;
     findings(report, out)?;
@@ -45,7 +47,7 @@ fn breakdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn findings(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    for (place, finding) in report.answer_first().enumerate() {
+    for (place, finding) in report.findings.iter().enumerate() {
         let mark = match finding.severity {
             Severity::Critical => "🔴",
             Severity::Warning => "🟠",
@@ -86,7 +88,7 @@ fn ops(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn samples(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let lines = report.sampled();
+    let lines = words::sampled(report);
     if lines.is_empty() {
         return Ok(());
     }
@@ -98,7 +100,7 @@ fn health(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let troubles: Vec<_> = report
         .health
         .iter()
-        .filter(|row| row.severity != "info" && !report.said_above(row))
+        .filter(|row| row.severity != "info" && !words::said_above(report, row))
         .take(5)
         .collect();
     for row in &troubles {

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use stepscope_analyze::curves::pace::Why;
 use stepscope_analyze::curves::place::{Placed, Typical};
+use stepscope_results::report::RunBeside;
+use stepscope_results::words::quoted;
 
-use super::RunBeside;
 use crate::format::{duration_ms, thousands};
 use crate::scalars::{unit, why};
-use crate::words::quoted;
 
 /// The place in one sentence; unknown is said as unknown.
 pub(super) fn words(run: &RunBeside) -> String {

@@ -12,7 +12,7 @@ use stepscope_diagnose::rules::{
 use stepscope_diagnose::{Finding, Severity};
 use stepscope_trace::{DeviceKind, Dur, Span, Time};
 
-use super::{HealthRow, OpRow, Report, SourceRow};
+use stepscope_results::report::{HealthRow, OpRow, Report, SourceRow};
 
 const NS_PER_US: i64 = 1_000;
 
@@ -67,6 +67,7 @@ fn growth() -> Finding {
         allocator: "GPU_0_bfc".to_owned(),
         bytes_per_step: 4_194_304.0,
         kept: vec![("train_step/dense/MatMul".to_owned(), 1.0)],
+        failed: false,
     };
     Finding::new(&memory_growth::RULE, Severity::Warning, growth, Framework::TensorFlow)
         .about("GPU_0_bfc".to_owned())
@@ -143,6 +144,7 @@ pub(crate) fn input_bound() -> Report {
         profiled: None,
         run: None,
         clocks: None,
+        memory: None,
         picture: None,
         findings: vec![settled(input, waits, length, Category::Input), growth()],
     }

@@ -7,10 +7,11 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::OpCost;
 use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
 use stepscope_diagnose::{Finding, Severity};
+use stepscope_results::report::{HealthRow, Profiled, Report, SourceRow};
 use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
-use super::{HealthRow, Profiled, Report, SourceRow, write_json, write_markdown, write_text};
+use super::{answer, write_json, write_markdown, write_text};
 use crate::Style;
 
 fn json(report: &Report) -> Value {
@@ -71,6 +72,7 @@ fn json_has_the_contract_s_keys_and_no_others() {
     );
     let finding = [
         "id",
+        "about",
         "severity",
         "subject",
         "fraction",
@@ -155,7 +157,8 @@ fn counters_without_trouble_say_how_near_the_peak_they_are() {
         let (kernel, untimed) = ("saxpy".to_owned(), Vec::new());
         let profiled = Profiled { kernel, fraction: 0.9, compute, memory, dram, untimed };
         let (sources, findings) = (vec![source.clone()], Vec::new());
-        Report { sources, findings, health: Vec::new(), profiled: Some(profiled), ..input_bound() }.answer()
+        let health = Vec::new();
+        answer(&Report { sources, findings, health, profiled: Some(profiled), ..input_bound() })
     };
     let with = |compute, memory| on_caches(compute, memory, None);
     let near = "The counters show no problem: `saxpy` (90 % of the profiled time) reaches 92 % of the peak of \
@@ -259,7 +262,7 @@ fn colour_is_written_only_when_asked_for() {
 fn a_doubtful_recording_still_says_what_it_shows() {
     let mut report = input_bound();
     report.findings.insert(
-        0,
+        1,
         Finding::new(
             &startup_profiled::RULE,
             Severity::Warning,

@@ -4,13 +4,17 @@ use std::io::{self, Write};
 
 use stepscope_analyze::Category;
 use stepscope_diagnose::{Finding, Severity};
+use stepscope_results::report::{HealthRow, OpRow, Report};
+use stepscope_results::table::{Select, Table, columns};
+use stepscope_results::words::terms;
 use stepscope_trace::Delivers;
 
-use super::{Report, palette, promise};
+use super::palette;
+use super::{answer, words};
 use crate::format::{self, duration_ms, printable, thousands};
+use crate::report::words::promise;
 use crate::style::Style;
-use crate::table::{Cell, Column, Format, Select, Table, write_text as write_table};
-use crate::words::terms;
+use crate::table::write_text as write_table;
 
 /// Maximum line length, even on wider terminals, because longer lines are hard to read.
 const WIDEST: usize = 100;
@@ -48,10 +52,10 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn answer(&mut self, report: &Report) -> io::Result<()> {
-        for line in wrapped(&printable(&report.answer()), self.width, 0) {
+        for line in wrapped(&printable(&answer(report)), self.width, 0) {
             writeln!(self.out, "{}", self.style.bold(&line))?;
         }
-        match report.caution() {
+        match answer::caution(report) {
             Some(caution) => self.paragraph(&caution, "", ""),
             None => Ok(()),
         }
@@ -60,17 +64,17 @@ impl Page<'_> {
     fn steps(&mut self, report: &Report) -> io::Result<()> {
         writeln!(self.out)?;
         let label = if report.summary.step_ms.is_some() { "step" } else { "time" };
-        self.items(label, &report.step_line())?;
-        if let Some(covers) = report.covers() {
+        self.items(label, &words::step_line(report))?;
+        if let Some(covers) = words::covers(report) {
             self.labelled("covers", &covers)?;
         }
-        if let Some(place) = report.in_run() {
+        if let Some(place) = words::in_run(report) {
             self.labelled("run", &place)?;
         }
-        if let Some(by) = report.bounded_by() {
+        if let Some(by) = words::bounded_by(report) {
             self.labelled("bound by", &by)?;
         }
-        match report.other_sessions() {
+        match words::other_sessions(report) {
             Some(note) => self.labelled("session", &note),
             None => Ok(()),
         }
@@ -118,28 +122,17 @@ impl Page<'_> {
             return Ok(());
         }
         self.heading("top ops")?;
-        let of_type = Column::new("type", "type", Format::Name);
-        let named_by_type = report.ops.iter().take(OPS).all(|op| op.name == op.op_type);
-        let mut table = Table::new(
-            "ops",
-            vec![
-                Column::new("name", "  op", Format::Name),
-                if named_by_type { of_type.hidden() } else { of_type },
-                Column::new("where", "where", Format::Text).optional(),
-                Column::new("count", "count", Format::Count),
-                Column::new("self_ms", "self", Format::Ms),
-                Column::new("fraction", "share", Format::Percent),
-            ],
-        );
-        for op in report.ops.iter().take(OPS) {
-            table.push([
-                Cell::from(format!("  {}", op.name)),
-                op.op_type.as_str().into(),
-                op.place().into(),
-                op.count.into(),
-                op.self_ms.into(),
-                op.fraction.into(),
-            ]);
+        let fields = columns! { op: OpRow;
+            name: Name "  op" => format!("  {}", op.name);
+            type: Name "type" => op.op_type.as_str();
+            where.optional: Text "where" => op.place();
+            count: Count "count" => op.count;
+            self_ms: Ms "self" => op.self_ms;
+            fraction: Percent "share" => op.fraction;
+        };
+        let mut table = Table::of("ops", &fields, report.ops.iter().take(OPS));
+        if report.ops.iter().take(OPS).all(|op| op.name == op.op_type) {
+            table.hide(&["type"]);
         }
         let style = Style { width: Some(self.width), ..self.style };
         let picked = table.pick(&Select::default(), None).map_err(io::Error::other)?;
@@ -147,7 +140,7 @@ impl Page<'_> {
     }
 
     fn findings(&mut self, report: &Report) -> io::Result<()> {
-        let mut findings = report.answer_first();
+        let mut findings = report.findings.iter();
         let Some(answer) = findings.next() else { return Ok(()) };
         self.heading("what to do")?;
         self.tag(answer)?;
@@ -201,7 +194,7 @@ impl Page<'_> {
 
     /// Problems of the recording. Equal messages of several hosts are shown once. Remarks are left to `health`.
     fn samples(&mut self, report: &Report) -> io::Result<()> {
-        let lines = report.sampled();
+        let lines = words::sampled(report);
         if !lines.is_empty() {
             self.heading("hardware samples")?;
         }
@@ -209,8 +202,10 @@ impl Page<'_> {
     }
 
     fn health(&mut self, report: &Report) -> io::Result<()> {
-        let mut told: Vec<(&super::HealthRow, u64)> = Vec::new();
-        for row in report.health.iter().filter(|row| row.severity != "info" && !report.said_above(row)) {
+        let mut told: Vec<(&HealthRow, u64)> = Vec::new();
+        for row in
+            report.health.iter().filter(|row| row.severity != "info" && !words::said_above(report, row))
+        {
             match told.iter_mut().find(|(known, _)| *known == row) {
                 Some((_, times)) => *times += 1,
                 None => told.push((row, 1)),
@@ -232,7 +227,7 @@ impl Page<'_> {
 
     fn next(&mut self, report: &Report) -> io::Result<()> {
         writeln!(self.out)?;
-        self.items("next", &report.next_commands())
+        self.items("next", &words::next_commands(report))
     }
 
     fn heading(&mut self, text: &str) -> io::Result<()> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stepscope_diagnose::hints::Hint;
 use stepscope_diagnose::warnings::Warning;
 
-use super::{RunPage, RunSteps, StepSource};
+use stepscope_results::run::{RunPage, RunSteps, StepSource};
 
 /// Writes the summary as JSON.
 pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use stepscope_diagnose::hints::Hint;
+use stepscope_results::run::{RunPage, RunSteps, StepSource};
 
-use super::{RunPage, RunSteps, StepSource, usage_lines};
+use super::usage_lines;
 use crate::format::{decimal, duration_ms, percent, plural, printable, short};
 use crate::style::Style;
 
@@ -251,10 +252,10 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_trace::usage::{Spread, Usage};
+    use stepscope_results::usage::{Spread, Usage};
 
-    use super::super::Verdict;
     use super::*;
+    use stepscope_results::run::Verdict;
 
     fn page() -> RunPage {
         RunPage {

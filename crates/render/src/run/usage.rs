@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_trace::usage::{GpuUsage, Spread, Usage};
+use stepscope_results::usage::{GpuUsage, Spread, Usage};
 
 use crate::format::{bytes, decimal, duration_ms, percent, short, thousands};
 

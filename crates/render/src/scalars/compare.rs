@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use stepscope_analyze::curves::versus::{Goal, Pair, Versus};
+use stepscope_results::table::{Column, Format, Table};
 
 use crate::format::{duration_ms, percent, printable, short, thousands};
-use crate::table::{Column, Format, Table};
 
 /// One tag of a run, compared with the same of a base.
 #[derive(Clone, Debug)]

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Column, Format, Table};
+use stepscope_results::table::{Column, Format, Table};
 
 /// The whole table as a value; `ways` are the possible groupings of its rows.
 pub fn columns_json(table: &Table, ways: &[&str]) -> Value {
-    let columns = table.columns.iter().enumerate().filter(|(_, column)| !column.drawn);
+    let columns = table.columns().iter().enumerate().filter(|(_, column)| !column.drawn);
     let members: Map<String, Value> =
-        table.members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        table.members().iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     json!({
-        "view": table.view, "headline": table.headline, "notes": table.notes, "rows": table.rows.len(),
+        "view": table.view, "headline": table.headline, "notes": table.notes(), "rows": table.rows().len(),
         "columns": columns.map(|(place, column)| one(table, place, column)).collect::<Vec<_>>(),
         "members": members, "ways": ways,
     })
@@ -20,7 +20,7 @@ fn one(table: &Table, place: usize, column: &Column) -> Value {
     json!({
         "key": column.key, "title": column.title, "format": format(column.format), "hidden": column.hidden,
         "optional": column.optional,
-        "values": table.rows.iter().map(|row| json!(row.get(place))).collect::<Vec<_>>(),
+        "values": table.rows().iter().map(|row| json!(row.get(place))).collect::<Vec<_>>(),
     })
 }
 
@@ -28,7 +28,7 @@ fn one(table: &Table, place: usize, column: &Column) -> Value {
 fn format(format: Format) -> &'static str {
     match format {
         Format::Name => "name",
-        Format::Text => "text",
+        Format::Text | Format::Flag | Format::Map => "text",
         Format::Count => "count",
         Format::Id => "id",
         Format::Ms => "ms",
@@ -40,8 +40,8 @@ fn format(format: Format) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cell;
     use super::*;
+    use stepscope_results::Cell;
 
     #[test]
     fn columns_hold_bare_values_and_no_drawings() {

@@ -5,15 +5,15 @@ use std::io::{self, Write};
 
 use stepscope_text::csv_field;
 
-use super::{Cell, Picked, Table};
+use stepscope_results::table::{Cell, Picked, Table};
 
 /// Writes the picked rows.
 pub fn write_csv(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Result<()> {
-    let kept = || table.columns.iter().filter(|column| !column.drawn);
+    let kept = || table.columns().iter().filter(|column| !column.drawn);
     let keys: Vec<Cow<'_, str>> = kept().map(|column| csv_field(&column.key)).collect();
     write!(out, "{}\r\n", keys.join(","))?;
-    for row in picked.rows.iter().filter_map(|&row| table.rows.get(row)) {
-        let cells = row.iter().zip(&table.columns).filter(|(_, column)| !column.drawn);
+    for row in picked.rows.iter().filter_map(|&row| table.rows().get(row)) {
+        let cells = row.iter().zip(table.columns()).filter(|(_, column)| !column.drawn);
         for (place, (cell, _)) in cells.enumerate() {
             if place > 0 {
                 out.write_all(b",")?;
@@ -35,8 +35,8 @@ fn write_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Format, Select};
     use super::*;
+    use stepscope_results::{Column, Format, Select};
 
     #[test]
     fn fields_are_quoted_where_they_must_be() {

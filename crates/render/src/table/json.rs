@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{Cell, Column, Picked, Table};
+use stepscope_results::table::{Cell, Column, Picked, Table};
 
 /// Writes the picked rows.
 pub fn write_json(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Result<()> {
@@ -13,15 +13,15 @@ pub fn write_json(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Re
     if let Some(headline) = &table.headline {
         write!(out, ",\n \"headline\": {}", serde_json::to_string(headline)?)?;
     }
-    for (key, value) in &table.members {
+    for (key, value) in table.members() {
         write!(out, ",\n {}: {}", serde_json::to_string(key)?, serde_json::to_string(value)?)?;
     }
-    if !table.notes.is_empty() {
-        write!(out, ",\n \"notes\": {}", serde_json::to_string(&table.notes)?)?;
+    if !table.notes().is_empty() {
+        write!(out, ",\n \"notes\": {}", serde_json::to_string(table.notes())?)?;
     }
     out.write_all(b",\n \"rows\": [")?;
-    for (place, cells) in picked.rows.iter().filter_map(|&row| table.rows.get(row)).enumerate() {
-        let row = Row { columns: &table.columns, cells };
+    for (place, cells) in picked.rows.iter().filter_map(|&row| table.rows().get(row)).enumerate() {
+        let row = Row { columns: table.columns(), cells };
         let separator = if place == 0 { "" } else { "," };
         write!(out, "{separator}\n  {}", serde_json::to_string(&row)?)?;
     }
@@ -43,35 +43,10 @@ impl Serialize for Row<'_> {
     }
 }
 
-impl Serialize for Cell {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Cell::Null => to.serialize_none(),
-            // JSON readers disagree about integers beyond 64 bits; none of these values gets there.
-            Cell::Int(value) => match i64::try_from(*value) {
-                Ok(value) => to.serialize_i64(value),
-                Err(_) => u64::try_from(*value)
-                    .map_or_else(|_| Err(serde::ser::Error::custom("beyond 64 bits")), Ok)
-                    .and_then(|value| to.serialize_u64(value)),
-            },
-            Cell::Float(value) => to.serialize_f64(*value),
-            Cell::Bool(value) => to.serialize_bool(*value),
-            Cell::Text(text) => to.serialize_str(text),
-            Cell::Map(entries) => {
-                let mut map = to.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, Select};
     use super::*;
+    use stepscope_results::{Format, Select};
 
     fn written(table: &Table) -> serde_json::Value {
         let mut out = Vec::new();

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Cell, Column, Format, Picked, Table};
+use stepscope_results::table::{Cell, Column, Format, Picked, Table};
+
 use crate::format::{self, UNKNOWN};
 use crate::style::Style;
 
@@ -18,22 +19,22 @@ pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wr
     if let Some(headline) = &table.headline {
         writeln!(out, "{}", style.bold(&format::printable(headline)))?;
     }
-    if table.prose.is_empty() {
+    if table.prose().is_empty() {
         write_columns(table, picked, style, out)?;
     } else {
-        for (place, prose) in picked.rows.iter().filter_map(|&row| table.prose.get(row)).enumerate() {
+        for (place, prose) in picked.rows.iter().filter_map(|&row| table.prose().get(row)).enumerate() {
             let gap = if table.dense && place > 0 { "" } else { "\n" };
-            writeln!(out, "{gap}{prose}")?;
+            writeln!(out, "{gap}{}{}", style.tone(prose.tone, &prose.lead), prose.rest)?;
         }
     }
     if picked.cut > 0 {
         let more = format!("… and {} more; --top 0 shows all", format::thousands(picked.cut as u64));
         writeln!(out, "{}", style.dim(&more))?;
     }
-    if !table.notes.is_empty() {
+    if !table.notes().is_empty() {
         writeln!(out)?;
     }
-    table.notes.iter().try_for_each(|note| writeln!(out, "{}", format::printable(note)))
+    table.notes().iter().try_for_each(|note| writeln!(out, "{}", format::printable(note)))
 }
 
 /// A laid-out column: all its text, and its width.
@@ -49,7 +50,7 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
         return Ok(());
     }
     let mut laid: Vec<Laid<'_>> = table
-        .columns
+        .columns()
         .iter()
         .enumerate()
         .filter(|(_, column)| !column.hidden)
@@ -70,7 +71,7 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
 }
 
 fn lay_out<'a>(table: &Table, picked: &Picked, place: usize, column: &'a Column) -> Laid<'a> {
-    let values = || picked.rows.iter().filter_map(|&row| table.rows.get(row)?.get(place));
+    let values = || picked.rows.iter().filter_map(|&row| table.rows().get(row)?.get(place));
     let unit = TimeUnit::for_largest(values().filter_map(number).fold(0.0, |a: f64, b| a.max(b.abs())));
     let title = match column.format {
         Format::Ms => format!("{} {}", column.title, unit.name()),
@@ -143,7 +144,7 @@ fn show(cell: &Cell, format: Format, unit: TimeUnit) -> String {
         Format::Percent => format::percent(value),
         Format::Count if value.fract() == 0.0 => format::decimal(value, 0),
         Format::Count => format::decimal(value, 1),
-        Format::Id | Format::Name | Format::Text => value.to_string(),
+        Format::Id | Format::Name | Format::Text | Format::Flag | Format::Map => value.to_string(),
         Format::Short => format::short(value),
     }
 }
@@ -222,8 +223,8 @@ fn line<'a>(laid: &'a [Laid<'_>], text: impl Fn(&'a Laid<'_>) -> &'a str) -> Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::Select;
     use super::*;
+    use stepscope_results::Select;
 
     fn ops() -> Table {
         let mut table = Table::new(

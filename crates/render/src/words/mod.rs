@@ -1,9 +1,4 @@
-//! Words that the report and the views share: [`terms`] for the typed vocabulary of the analyses,
-//! [`step_times`] for steps that one figure does not describe, [`serve`] for the
-//! server's refusals. A finding's own words are in its file in `stepscope-diagnose`.
+//! Words of the [`serve`]r's refusals. Those that reports and tables share are in `stepscope-results`, a finding's own in its
+//! file in `stepscope-diagnose`.
 
 pub mod serve;
-pub mod step_times;
-pub mod terms;
-
-pub use stepscope_text::{quoted, share};

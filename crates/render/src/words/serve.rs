@@ -1,6 +1,7 @@
 //! Words for whoever asks the server for something that it does not give: what; what was found; what to do.
 
-use super::quoted;
+use stepscope_text::quoted;
+
 use crate::format::{bytes, duration_ms};
 
 /// What; what was found; what to do.

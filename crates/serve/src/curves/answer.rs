@@ -81,7 +81,7 @@ pub(crate) fn listing(curves: &Curves) -> Value {
             "id": id, "name": log.name, "set": set, "gone": run.gone, "last_s": log.last_s,
             "first_s": log.series.iter().filter_map(|series| series.wall_s.first().copied()).min_by(f64::total_cmp),
             "last_step": log.series.iter().filter_map(|series| series.steps.last().copied()).max(),
-            "damage": log.damage.iter().take(5).map(scalars::damage).collect::<Vec<_>>(),
+            "damage": log.damage.iter().take(5).map(stepscope_results::words::log::damage).collect::<Vec<_>>(),
             "histograms": of_kind(log, OtherKind::Histogram), "images": of_kind(log, OtherKind::Image),
             "texts": log.texts.iter().map(|note| json!({"tag": note.tag, "step": note.step, "text": note.text})).collect::<Vec<_>>(),
         }));

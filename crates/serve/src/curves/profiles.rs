@@ -11,7 +11,7 @@ use stepscope_read::{Progress, open};
 
 use super::{Curves, PoisonError, Shared, read};
 
-/// A file of a session, for whoever places it on a curve.
+/// A file of a session, to be placed on a curve.
 #[derive(Clone, Debug)]
 pub(crate) struct ProfileAt {
     pub(crate) session: usize,

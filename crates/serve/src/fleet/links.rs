@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stepscope_fleet::Set;
 use stepscope_fleet::store::read_whole;
-use stepscope_render::fleet::SeriesRow;
+use stepscope_results::fleet::SeriesRow;
 
 use crate::store::{Fingerprint, Store};
 

@@ -1,7 +1,7 @@
 //! All runs at a glance: when each was recorded, on what, how fast its steps were, and the verdict.
 //!
 //! A log directory holds thousands of runs, and a verdict costs reading the whole profile. Therefore verdicts are computed one
-//! after the other on one thread of low priority, only while somebody looks at the list and nobody waits for a session, and
+//! after the other on one thread of low priority, only while the list is open and no session is being loaded, and
 //! kept in a file outside the log directory ([`cache`]). Nothing runs when the list is complete.
 
 mod cache;

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::{Deserialize, Serialize};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_read::Progress;
-use stepscope_render::report::Report;
-use stepscope_render::words::terms;
+use stepscope_render::report;
+use stepscope_results::report::Report;
+use stepscope_results::words::terms;
 use stepscope_session::report::{judge, look};
 use stepscope_session::{PerHost, Problem};
 
@@ -24,6 +25,9 @@ pub(crate) struct Summary {
     doubts: Vec<String>,
     /// Median step time in milliseconds.
     step_ms: Option<f64>,
+    /// Mean step time in milliseconds, which findings and the breakdown are about.
+    #[serde(default)]
+    mean_ms: Option<f64>,
     steps: u64,
     /// Category and its share of the mean step, largest first.
     breakdown: Vec<(String, f64)>,
@@ -79,7 +83,7 @@ impl Summary {
     }
 
     fn from_report(report: &Report, began_ms: Option<f64>, damaged: bool) -> Summary {
-        let finding = report.leading();
+        let finding = report.findings.first();
         let summary = &report.summary;
         let mut breakdown: Vec<(String, f64)> = summary
             .breakdown_ms
@@ -96,11 +100,12 @@ impl Summary {
         let framework = summary.bound().map(|host| host.framework);
         let framework = framework.filter(|framework| *framework != Framework::Unknown);
         Summary {
-            headline: report.answer(),
+            headline: report::answer(report),
             severity: finding.map_or("info", |finding| finding.severity.key()).to_owned(),
             finding: finding.map(|finding| finding.id().to_owned()),
-            doubts: report.doubts(),
+            doubts: report::doubts(report),
             step_ms: summary.step_ms.map(|moments| moments.median),
+            mean_ms: summary.step_ms.map(|moments| moments.mean),
             steps: summary.count as u64,
             breakdown,
             devices: devices.into_iter().collect(),

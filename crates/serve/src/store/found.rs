@@ -85,7 +85,7 @@ impl Find {
 /// Folders are listed again this often, although they seem unchanged: not every file system dates them.
 const THOROUGH: Duration = Duration::from_secs(60);
 
-/// Searches for sessions, again and again. What did not change is not looked at twice.
+/// Searches for sessions repeatedly. What did not change is not looked at twice.
 #[derive(Debug)]
 pub(crate) struct Finder {
     source: Source,

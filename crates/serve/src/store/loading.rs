@@ -8,7 +8,7 @@ use serde::Serialize;
 use stepscope_read::Progress;
 use tokio::sync::watch;
 
-/// A page asks several times per second for what is being loaded; after this long, nobody does any more.
+/// A page polls several times per second while a session loads; after this long without a request, the load is abandoned.
 const FORSAKEN: Duration = Duration::from_secs(5);
 
 /// Progress of opening a session.
@@ -58,7 +58,7 @@ impl Loading {
         self.clone()
     }
 
-    /// Whether nobody asks for it any more.
+    /// Whether it was abandoned.
     pub(crate) fn is_forsaken(&self) -> bool {
         let since = self.age_ms().saturating_sub(self.asked_ms.load(Ordering::Relaxed));
         Duration::from_millis(since) > FORSAKEN

@@ -30,7 +30,7 @@ pub(super) enum Ended<T> {
     Done(T),
     /// Without one: what was read is unreadable, too large or too slow.
     Failed(Problem),
-    /// Nobody asked for it any more, and others waited.
+    /// It was abandoned, and others waited.
     GaveWay,
 }
 

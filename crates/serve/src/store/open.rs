@@ -2,7 +2,7 @@
 //!
 //! A session of one host keeps its trace, and views are computed from it. Hosts of a larger session are read one after
 //! the other and dropped; their traces are opened together for the timeline alone. Under the memory budget traces go
-//! first: answers stay, and a view that nobody asked for yet reads the files again.
+//! first: answers stay, and a view that was not requested before reads the files again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,17 +12,19 @@ use std::time::Instant;
 use axum::body::Bytes;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use stepscope_analyze::Analysis;
 use stepscope_analyze::devices::collectives::CollectivesPartial;
-use stepscope_analyze::fleet::HostPartial;
 use stepscope_analyze::recording::info::{Info, info};
+use stepscope_analyze::session::HostPartial;
 use stepscope_diagnose::compare::Run;
 use stepscope_read::Progress;
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::report::{HostLook, look, report_of};
 use stepscope_session::side::run_of;
 use stepscope_session::{
     HostClock, HostProfile, Hosts, Problem, Profile, SAMPLE_HOST, moved, moves, sample, shifts,
 };
+use stepscope_timeline::model::{Findings, LaidOut, ns};
 use stepscope_trace::{Dur, Time};
 
 use super::found::Find;
@@ -31,7 +33,6 @@ use super::timeline::Timeline;
 use crate::answers::LIMIT;
 use crate::error::Refusal;
 use crate::tfprof::LazyModel;
-use stepscope_timeline::model::{Findings, LaidOut, ns};
 
 /// A guess at what the partial results of one host use.
 const PARTIAL_BYTES: u64 = 256 << 10;
@@ -194,7 +195,7 @@ impl Opened {
         done.map_err(|problem| Refusal::Unreadable(Box::new(problem)))
     }
 
-    /// The answer with this name, computed by the first request. Failures stay isolated. Whoever asks for one that already
+    /// The answer with this name, computed by the first request. Failures stay isolated. A request for one that already
     /// took too long is not made to wait again.
     pub(crate) fn answer(
         &self,

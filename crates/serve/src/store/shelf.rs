@@ -1,4 +1,4 @@
-//! The list of sessions and what is known of each; who is let go if there is too much. Linear in their number.
+//! The list of sessions, what is known of each, and the order of eviction. Linear in their number.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(super) struct Listed<'e> {
     revision: u32,
 }
 
-/// What is let go; freed after the lock is.
+/// Evicted; freed after the lock is released.
 #[derive(Debug, Default)]
 pub(super) struct LetGo {
     sessions: Vec<Arc<Opened>>,

@@ -378,7 +378,7 @@ fn hosts_are_read_one_by_one_and_opened_together_for_the_timeline_alone() {
         let session = opened(&store, 0, true).await.unwrap();
         assert_eq!(session.find.hosts.len(), 3);
         crate::answers::report(&session).unwrap();
-        crate::answers::view(&session, "ops", None, false).unwrap();
+        crate::answers::view(&session, "ops", None, None, false).unwrap();
         crate::answers::information(&session).unwrap();
         assert!(session.timeline().is_none(), "neither a report nor a view needs the traces");
         let timeline = loop {
@@ -390,6 +390,6 @@ fn hosts_are_read_one_by_one_and_opened_together_for_the_timeline_alone() {
         assert_eq!(timeline.model.hosts().len(), 3);
         assert!(session.close_traces().is_some());
         assert!(session.timeline().is_none());
-        crate::answers::view(&session, "steps", None, false).unwrap();
+        crate::answers::view(&session, "steps", None, None, false).unwrap();
     });
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
+use stepscope_analyze::Analysis;
 use stepscope_analyze::memory::{Ledger, MemoryPartial};
 use stepscope_query::{Database, Limits};
 use stepscope_session::{Problem, Profile};

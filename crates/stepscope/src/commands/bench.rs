@@ -12,8 +12,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stepscope_capture::bench::{BenchError, Stop};
-use stepscope_render::Table;
 use stepscope_render::bench as render;
+use stepscope_results::Table;
 use stepscope_session::{Cause, Problem};
 
 use crate::exit::Exit;

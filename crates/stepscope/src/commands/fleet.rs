@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Terminal;
 
-/// Report on many hosts, jobs and days: which jobs lose most and why, which hosts are slow again and again.
+/// Report on many hosts, jobs and days: which jobs lose most and why, which hosts are repeatedly slow.
 ///
 /// `fleet report` does all on this machine. For Slurm and Kubernetes arrays, `plan` lists the work, every task runs
 /// `partial` on its shard, then `merge` and `report` combine the results. Order, repetition and restarts do not change

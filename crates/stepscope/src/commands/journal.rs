@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 use stepscope_analyze::Selection;
 use stepscope_diagnose::journal::{Entry, Journal};
-use stepscope_render::{Select, journal, table};
+use stepscope_render::{journal, table};
+use stepscope_results::Select;
 
 use stepscope_session::side::run_of;
 use stepscope_session::{Cause, HostProfile, Hosts, Problem, Query};

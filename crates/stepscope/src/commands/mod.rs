@@ -1,4 +1,4 @@
-//! The commands, one file each. Views are the commands that show one table: `stepscope_session::views` lists them, and
+//! The commands, one file each. Views are the commands that show one table: `stepscope_results::views` lists them, and
 //! they share their options, their loading and their output in [`view`]. Commands that start and watch programs need
 //! Unix.
 
@@ -11,9 +11,11 @@ mod explain;
 pub(crate) mod export;
 mod fleet;
 mod gate;
+mod hlo;
 pub(crate) mod info;
 mod journal;
 mod mcp;
+mod memory;
 #[cfg(unix)]
 mod monitor;
 mod packaging;
@@ -34,6 +36,7 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
 pub(crate) use fleet::FleetArgs;
 pub(crate) use gate::GateArgs;
+pub(crate) use hlo::HloArgs;
 pub(crate) use journal::JournalArgs;
 pub(crate) use mcp::McpArgs;
 #[cfg(unix)]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use stepscope_analyze::Selection;
 use stepscope_render::format::printable;
-use stepscope_render::report::{self, Report};
+use stepscope_render::report;
+use stepscope_results::report::Report;
 use stepscope_session::report::judge_drawn;
 use stepscope_session::{Cause, Query};
 

@@ -13,11 +13,12 @@ use stepscope_export::write_points_parquet;
 use stepscope_read::tfevents::{RunReader, find_runs};
 use stepscope_read::{Progress, ReadError, files};
 use stepscope_render::scalars::Compared;
-use stepscope_render::{Select, Table, scalars, table};
+use stepscope_render::{scalars, table};
+use stepscope_results::{Select, Table};
 use stepscope_session::{Cause, Problem, unreadable_file};
+use stepscope_trace::series::{LogDamage, LogFault, RunLog};
 
 use crate::exit::Exit;
-use stepscope_trace::series::{LogDamage, LogFault, RunLog};
 
 use crate::failure::Failure;
 use crate::output::Terminal;
@@ -55,7 +56,7 @@ pub(crate) struct ScalarsArgs {
     /// When did each run reach this value?
     #[arg(long, value_name = "TAG=VALUE", value_parser = goal, conflicts_with = "tag")]
     until: Option<Goal>,
-    /// Show at most so many rows; 0 for all.
+    /// Show at most this many rows; 0 for all.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Sort by this column; COLUMN:asc and COLUMN:desc set the direction.
@@ -162,7 +163,7 @@ impl ScalarsArgs {
         }
         let found = damage.first().map_or_else(
             || "its event files are empty".to_owned(),
-            |damage| scalars::damage(damage).trim_end_matches('.').to_owned(),
+            |damage| stepscope_results::words::log::damage(damage).trim_end_matches('.').to_owned(),
         );
         Err(self.nothing(found))
     }

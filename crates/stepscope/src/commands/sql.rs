@@ -61,7 +61,7 @@ pub(crate) struct SqlArgs {
     /// Read only hosts whose name matches.
     #[arg(long, value_name = "REGEX")]
     host: Option<String>,
-    /// Show at most so many rows; 0 for as many as fit [default: 10000 as text, otherwise 0].
+    /// Show at most this many rows; 0 for as many as fit [default: 10000 as text, otherwise 0].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Stop the query after this long, such as 10s or 2m; a number alone is seconds.
@@ -200,7 +200,7 @@ fn note_if_cut(answer: &Answer, terminal: &Terminal) {
 
 /// Why a query failed, with names that may have been meant.
 fn problem(error: QueryError) -> Problem {
-    let columns = TABLES.iter().flat_map(|table| table.columns).map(|column| column.name);
+    let columns = TABLES.iter().flat_map(|table| table.columns.iter()).map(|column| column.name);
     let calls = FUNCTIONS.iter().filter_map(|function| function.call.split('(').next());
     let is_table = error.parts()[1].starts_with("no such table");
     let mut known: Vec<&str> = tables().chain(columns.chain(calls).filter(|_| !is_table)).collect();

@@ -4,47 +4,76 @@ use std::io::Write;
 
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use stepscope_render::{Style, Table, table};
-use stepscope_session::Hosts;
-use stepscope_session::views::{DEFAULT_GROUPING, VIEWS, View};
+use stepscope_render::table;
+use stepscope_results::Table;
+use stepscope_results::views::{DEFAULT_GROUPING, Hosts, Make, VIEWS, View};
+use stepscope_session::Problem;
 
 use crate::exit::Exit;
 
+use super::memory::MemoryOptions;
 use crate::cli::ViewArgs;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
+/// The view with options of its own.
+const MEMORY: &str = "memory";
+
 /// A view with its options.
 #[derive(Debug)]
 pub(crate) struct ViewCommand {
     view: &'static View,
-    table: fn(&Hosts<'_>, Style) -> Table,
+    table: Make,
+    by: Option<String>,
     args: ViewArgs,
+    /// Of the view that has options of its own.
+    memory: Option<MemoryOptions>,
 }
 
 impl ViewCommand {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let ViewCommand { view, table, args } = self;
-        let (select, json, csv) = (args.select(), args.json, args.csv);
-        let selection = args.range.selection();
-        let for_people = !json && !csv;
-        let style = if for_people { terminal.out } else { Style::PLAIN };
-        let wanted = args.source.wanted();
-        let (table, problems) =
-            load::hosts(&wanted, selection, terminal, |hosts| view.of(hosts, table, style))?;
-        let picked = table.pick(&select, table.top.filter(|_| for_people))?;
-        let mut out = terminal.stdout();
-        if json {
-            table::write_json(&table, &picked, &mut out)?;
-        } else if csv {
-            table::write_csv(&table, &picked, &mut out)?;
-        } else {
-            table::write_text(&table, &picked, style, &mut out)?;
-        }
-        out.flush()?;
-        Ok(load::named(&problems, terminal))
+        let ViewCommand { view, table, by, args, memory } = self;
+        let wanted = args.source.clone().wanted();
+        let Some(options) = memory.filter(|options| !options.is_plain(&wanted)) else {
+            return show(view, args, terminal, table);
+        };
+        let made = options.table(view, &wanted, by.as_deref(), args.range.selection(), terminal)?;
+        write(made, &args, terminal)
     }
+}
+
+/// Reads the profile, makes the table and writes it.
+pub(crate) fn show(
+    view: &View,
+    args: ViewArgs,
+    terminal: &Terminal,
+    make: impl FnOnce(&dyn Hosts) -> Table,
+) -> Result<Exit, Failure> {
+    let (wanted, selection) = (args.source.clone().wanted(), args.range.selection());
+    write(load::hosts(&wanted, selection, terminal, |hosts| hosts.table(view, make))?, &args, terminal)
+}
+
+/// Writes a table in the form that was asked for.
+fn write(made: (Table, Vec<Problem>), args: &ViewArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let (table, problems) = made;
+    let for_people = !args.json && !args.csv;
+    let picked = table.pick(&args.select(), table.top.filter(|_| for_people))?;
+    let mut out = terminal.stdout();
+    if args.json {
+        table::write_json(&table, &picked, &mut out)?;
+    } else if args.csv {
+        table::write_csv(&table, &picked, &mut out)?;
+    } else {
+        table::write_text(&table, &picked, terminal.out, &mut out)?;
+    }
+    out.flush()?;
+    Ok(load::named(&problems, terminal))
+}
+
+/// Whether a view is a command of its own; `hlo_ops` is part of `hlo`.
+fn is_command(view: &View) -> bool {
+    !view.name.contains('_')
 }
 
 impl FromArgMatches for ViewCommand {
@@ -52,9 +81,10 @@ impl FromArgMatches for ViewCommand {
         let (name, matches) = matches.subcommand().ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
         let view = View::named(name);
         let view = view.ok_or_else(|| Error::new(ErrorKind::InvalidSubcommand))?;
-        let by = matches.try_get_one::<String>("by").ok().flatten();
-        let table = by.and_then(|by| view.grouped(by)).unwrap_or(view.table);
-        Ok(ViewCommand { view, table, args: ViewArgs::from_arg_matches(matches)? })
+        let by = matches.try_get_one::<String>("by").ok().flatten().cloned();
+        let table = by.as_ref().and_then(|by| view.grouped(by)).unwrap_or(view.table);
+        let memory = (view.name == MEMORY).then(|| MemoryOptions::from_arg_matches(matches)).transpose()?;
+        Ok(ViewCommand { view, table, by, args: ViewArgs::from_arg_matches(matches)?, memory })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -65,9 +95,11 @@ impl FromArgMatches for ViewCommand {
 
 impl Subcommand for ViewCommand {
     fn augment_subcommands(command: Command) -> Command {
-        VIEWS.iter().fold(command, |command, view| {
+        VIEWS.iter().filter(|view| is_command(view)).fold(command, |command, view| {
             // The shared options bring their own description, so the view's description is set after them.
-            let new = ViewArgs::augment_args(Command::new(view.name)).about(view.about).long_about(None);
+            let new = ViewArgs::augment_args(Command::new(view.name));
+            let new = if view.name == MEMORY { MemoryOptions::augment_args(new) } else { new };
+            let new = new.about(view.about).long_about(None);
             command.subcommand(with_groupings(view, new.after_help(view.after_help)))
         })
     }
@@ -77,7 +109,7 @@ impl Subcommand for ViewCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        View::named(name).is_some()
+        View::named(name).is_some_and(is_command)
     }
 }
 

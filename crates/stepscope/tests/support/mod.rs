@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
-pub mod draft;
 pub mod fleet;
+pub mod generated;
+pub mod notation;
 pub mod schema;
 
 use std::ffi::OsStr;

@@ -68,7 +68,7 @@ fn database(statement: &str, table: &str, pages: Vec<Vec<u8>>) -> Vec<u8> {
     std::iter::once(first).chain(pages).flatten().collect()
 }
 
-/// A row of a table: its types, which tell the lengths, and its values.
+/// A row of a table: its types, which give the lengths, and its values.
 fn row(types: &[u8], values: &[u8]) -> Vec<u8> {
     [&[types.len() as u8 + 1], types, values].concat()
 }

@@ -186,7 +186,7 @@ pub(super) fn scalar_tags(n: usize) -> Content {
     Content::Bytes((0..n).flat_map(one).collect())
 }
 
-/// A session starts again and again, beside many tags.
+/// A session that restarts repeatedly, with many tags.
 pub(super) fn scalar_restarts(n: usize) -> Content {
     let start = |i: usize| {
         // Wall time, step, and a session log whose status is "start".

@@ -101,7 +101,7 @@ impl Host {
     }
 
     /// An iteration that started at `start` and is already over.
-    pub fn marked_step(&mut self, number: i64, start: Ns) {
+    pub(crate) fn marked_step(&mut self, number: i64, start: Ns) {
         self.add(Place::Thread(self.thread), What::Step(number), start, self.now, 0);
         self.finished.push(self.device_end());
         self.now += 2_000;
@@ -115,7 +115,7 @@ impl Host {
     }
 
     /// The usual time from one step's end to the next one's; of a request, if there are any.
-    pub fn usual_step(&self) -> Ns {
+    pub(crate) fn usual_step(&self) -> Ns {
         let mut lengths: Vec<Ns> = match self.requests.is_empty() {
             true => self.finished.windows(2).map(|pair| pair[1] - pair[0]).collect(),
             false => self.requests.clone(),
@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// When all work launched so far is done.
-    pub fn device_end(&self) -> Ns {
+    pub(crate) fn device_end(&self) -> Ns {
         self.free.values().copied().max().unwrap_or(0)
     }
 
@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// Waits for the next batch.
-    pub fn wait_for_batch(&mut self, time: Ns) {
+    pub(crate) fn wait_for_batch(&mut self, time: Ns) {
         self.spend(Some(What::WaitForBatch), time, 0);
     }
 
@@ -181,7 +181,7 @@ impl Host {
     }
 
     /// A kernel whose launch has no enclosing event.
-    pub fn launch_alone(&mut self, stream: i64, kernel: Kernel, time: Ns) {
+    pub(crate) fn launch_alone(&mut self, stream: i64, kernel: Kernel, time: Ns) {
         let (start, id) = (self.now, self.next_id());
         self.wait_for_room();
         self.now += self.about(self.launch_ns);
@@ -192,7 +192,7 @@ impl Host {
     }
 
     /// The kernels of a graph, launched by one call.
-    pub fn launch_graph(&mut self, kernels: &[(Kernel, Ns)], whole: bool) {
+    pub(crate) fn launch_graph(&mut self, kernels: &[(Kernel, Ns)], whole: bool) {
         let id = self.next_id();
         self.wait_for_room();
         self.spend(Some(What::Call(Call::GraphLaunch)), 12_000, id);

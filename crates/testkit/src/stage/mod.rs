@@ -84,6 +84,8 @@ pub enum What {
     Step(i64),
     /// A request to a server, marked by the user.
     Request(i64),
+    /// A range of the user's with this name, around whatever it names.
+    Range(&'static str),
     /// A call of a compiled function with this name, which only JAX has.
     Function(&'static str),
     /// An op of PyTorch, around the calls that it makes.

@@ -7,13 +7,13 @@ const fn kernel(torch: &'static str, xla: &'static str, op: &'static str) -> Ker
 }
 
 /// A product on matrix units.
-pub const GEMM: Kernel = kernel(
+pub(crate) const GEMM: Kernel = kernel(
     "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn",
     "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn",
     "aten::mm",
 );
 /// A product without them.
-pub const SGEMM: Kernel = kernel("ampere_sgemm_128x64_nn", "ampere_sgemm_128x64_nn", "aten::mm");
+pub(crate) const SGEMM: Kernel = kernel("ampere_sgemm_128x64_nn", "ampere_sgemm_128x64_nn", "aten::mm");
 const EMBED: Kernel = kernel(
     "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>(long)",
     "loop_gather_fusion",
@@ -55,7 +55,7 @@ const POOL: Kernel = kernel(
     "aten::max_pool2d_with_indices",
 );
 /// A collective over all ranks.
-pub const ALL_REDUCE: Kernel = Kernel {
+pub(crate) const ALL_REDUCE: Kernel = Kernel {
     torch: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
     xla: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
     op: "nccl:all_reduce",
@@ -84,7 +84,7 @@ pub fn step(total: Ns, count: usize, product: Kernel) -> Vec<(Kernel, Ns)> {
 }
 
 /// The same for a model of images: convolutions, normalised, and a pooling.
-pub fn image_step(total: Ns, count: usize) -> Vec<(Kernel, Ns)> {
+pub(crate) fn image_step(total: Ns, count: usize) -> Vec<(Kernel, Ns)> {
     let pick = |index: usize| match index {
         0 => POOL,
         index if index + 1 == count => OPTIMIZER,

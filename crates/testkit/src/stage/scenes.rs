@@ -50,7 +50,7 @@ impl Shape {
     }
 
     /// The loop.
-    pub fn each_step(&self, host: &mut Host, mut inside: impl FnMut(&mut Host, i64)) {
+    pub(crate) fn each_step(&self, host: &mut Host, mut inside: impl FnMut(&mut Host, i64)) {
         (0..self.steps).for_each(|number| host.step(number, |host| inside(host, number)));
     }
 

@@ -108,3 +108,80 @@ pub fn copies_after_warm_up(shape: Shape) -> Scene {
     let unmarked = Shape { marked: false, ..shape };
     unmarked.recorded(Cause::PinnedCopies, " without steps", vec![host], &Owner::Open)
 }
+
+/// A healthy loop that tells its profiler twice per iteration: after each step comes a mark around nothing.
+pub fn empty_marks(shape: Shape) -> Scene {
+    let mut scene = healthy(Shape { marked: true, ..shape });
+    for run in &mut scene.runs {
+        let mut empty = Vec::new();
+        for event in &mut run.events {
+            let What::Step(number) = event.what else { continue };
+            event.what = What::Step(2 * number);
+            // The loop goes on 2 µs after a step.
+            let (start, end) = (event.end + 200, event.end + 1_800);
+            empty.push(Event { what: What::Step(2 * number + 1), start, end, ..event.clone() });
+        }
+        run.events.extend(empty);
+    }
+    scene.name.push_str(" empty marks");
+    scene
+}
+
+/// A healthy loop without marks inside one range that has the name of the program.
+pub fn named_program(shape: Shape) -> Scene {
+    let mut scene = healthy(Shape { marked: false, ..shape });
+    for run in &mut scene.runs {
+        let times = || run.events.iter().flat_map(|event| [event.start, event.end]);
+        let (start, end) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+        let what = What::Range("experiment");
+        run.events.push(Event {
+            place: Place::Thread(0),
+            what,
+            start: start - 1_000,
+            end: end + 1_000,
+            id: 0,
+        });
+    }
+    scene.name.push_str(" named program");
+    scene
+}
+
+/// Iterations that never do exactly the same twice, each in a range with a name of the user's.
+pub fn named_turns(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    shape.each_step(&mut host, |host, number| {
+        host.within(What::Range("turn"), |host| {
+            for (kernel, time) in shuffled(&shape, 98, number) {
+                host.launch(COMPUTE, kernel, time);
+            }
+        });
+    });
+    let unmarked = Shape { marked: false, ..shape };
+    unmarked.recorded(Cause::Healthy, " named turns", vec![host], &Owner::Of(kernels))
+}
+
+/// Batches of two sizes in turn: every other step takes three times as long.
+pub fn alternating(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    shape.each_step(&mut host, |host, number| {
+        host.model(&shape.kernels(if number % 2 == 0 { 45 } else { 145 }, GEMM));
+        host.wait(Call::DeviceSynchronize, None);
+    });
+    shape.recorded(Cause::Healthy, " alternating", vec![host], &Owner::Open)
+}
+
+/// How many steps an epoch of [`epochs`] has, and how many steps' time passes between two of them.
+pub const EPOCH: (i64, i64) = (6, 9);
+
+/// A healthy loop with a pause after each epoch, of which nothing was recorded.
+pub fn epochs(shape: Shape) -> Scene {
+    let mut host = shape.host(4_000);
+    shape.each_step(&mut host, |host, number| {
+        if number > 0 && number % EPOCH.0 == 0 {
+            host.wait(Call::DeviceSynchronize, None);
+            host.pause(EPOCH.1 * shape.step);
+        }
+        host.model(&shape.kernels(98, GEMM));
+    });
+    shape.recorded(Cause::Healthy, " epochs", vec![host], &Owner::Open)
+}

@@ -105,6 +105,7 @@ fn written(run: &Run, event: &Event) -> Option<ChromeEvent> {
     Some(match &event.what {
         What::Step(number) => slice(&format!("ProfilerStep#{number}"), "user_annotation"),
         What::Request(_) => slice("inference", "user_annotation"),
+        What::Range(name) => slice(name, "user_annotation"),
         What::Op(name) => slice(name, "cpu_op").arg("External id", &number),
         What::WaitForBatch => {
             slice("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "user_annotation")

@@ -104,6 +104,7 @@ impl Writer {
             }
             What::Step(number) => format!("step {number}"),
             What::Request(_) => "inference".to_owned(),
+            What::Range(name) => (*name).to_owned(),
             What::Op(name) if self.ranges == Ranges::Ops => {
                 format!("{name}, op_id = {}", event.start % 9_973)
             }

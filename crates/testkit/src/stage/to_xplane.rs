@@ -117,6 +117,7 @@ fn on_thread(host: &mut Plane, tid: i64, event: &Event, works: &BTreeMap<i64, &'
             host.add(python, "train", event, stats);
         }
         What::Request(_) => host.add(python, "inference", event, Vec::new()),
+        What::Range(name) => host.add(python, name, event, Vec::new()),
         What::Function(name) => host.add(python, &format!("PjitFunction({name})"), event, Vec::new()),
         What::WaitForBatch => host.add(python, "$loader.py:57 next_batch", event, Vec::new()),
         What::Python(function) => host.add(python, &format!("$train.py:31 {function}"), event, Vec::new()),

@@ -103,7 +103,7 @@ impl Reason {
 
 impl Fixed {
     /// The reasons that concern what these options show.
-    pub fn reasons_for(&self, options: &Options) -> impl Iterator<Item = &Reason> {
+    pub(crate) fn reasons_for(&self, options: &Options) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(move |reason| reason.kind.concerns(options))
     }
 }

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { isCut, reachOf } from "./reach";
 
-const row = (delta_ms: number, delta_low_ms: number | null, delta_high_ms: number | null) => ({ delta_ms, delta_low_ms, delta_high_ms });
+const row = (delta_ms: number, delta_low_ms: number | null, delta_high_ms: number | null) => ({
+  delta_ms,
+  delta_low_ms,
+  delta_high_ms,
+});
 
 test("intervals fit the axis as long as changes can be seen beside them", () => {
   const rows = [row(-4, -6, -1), row(1, 0.5, 1.5)];

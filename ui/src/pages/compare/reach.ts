@@ -1,5 +1,5 @@
 /** How far the axis of changes reaches. */
-import type { Comparison } from "../../lib/types";
+import type { Comparison } from "./calls";
 
 type Row = Pick<Comparison["breakdown"][number], "delta_ms" | "delta_low_ms" | "delta_high_ms">;
 

@@ -25,8 +25,10 @@ export interface Plot {
   smooth: boolean;
 }
 
-export const toX = (plot: Plot, value: number): number => EDGE.left + share(plot.x, value) * (plot.width - EDGE.left - EDGE.right);
-export const toY = (plot: Plot, value: number): number => plot.height - EDGE.bottom - share(plot.y, value) * (plot.height - EDGE.top - EDGE.bottom);
+export const toX = (plot: Plot, value: number): number =>
+  EDGE.left + share(plot.x, value) * (plot.width - EDGE.left - EDGE.right);
+export const toY = (plot: Plot, value: number): number =>
+  plot.height - EDGE.bottom - share(plot.y, value) * (plot.height - EDGE.top - EDGE.bottom);
 
 /** The value at a pixel of the x-axis. */
 export function fromX(plot: Plot, pixel: number): number {
@@ -56,7 +58,8 @@ export function draw(canvas: HTMLCanvasElement, plot: Plot, look: Look, marks: r
     context.globalAlpha = 1;
   }
   const width = plot.lines.length > 40 ? 1 : 1.6;
-  for (const line of plot.lines) stroke(context, plot, line, plot.smooth ? line.smoothed : line.values, look.color(line.run), width);
+  for (const line of plot.lines)
+    stroke(context, plot, line, plot.smooth ? line.smoothed : line.values, look.color(line.run), width);
   for (const line of plot.lines) odd(context, plot, line, look.color(line.run));
   context.restore();
 }
@@ -87,7 +90,12 @@ function axes(context: CanvasRenderingContext2D, plot: Plot, look: Look): void {
   }
   context.textAlign = "center";
   context.textBaseline = "top";
-  for (const value of ticks(plot.x.from, plot.x.to, Math.max(2, Math.floor(plot.width / 110)), plot.axis === "step" ? 1 : 0)) {
+  for (const value of ticks(
+    plot.x.from,
+    plot.x.to,
+    Math.max(2, Math.floor(plot.width / 110)),
+    plot.axis === "step" ? 1 : 0,
+  )) {
     const x = Math.round(toX(plot, value)) + 0.5;
     rule(context, x, EDGE.top, x, bottom);
     context.fillText(place(value, plot.axis), x, bottom + 6);
@@ -101,7 +109,14 @@ function rule(context: CanvasRenderingContext2D, x1: number, y1: number, x2: num
   context.stroke();
 }
 
-function stroke(context: CanvasRenderingContext2D, plot: Plot, line: Line, values: Float64Array, color: string, width: number): void {
+function stroke(
+  context: CanvasRenderingContext2D,
+  plot: Plot,
+  line: Line,
+  values: Float64Array,
+  color: string,
+  width: number,
+): void {
   const places = xs(line, plot.axis);
   context.strokeStyle = color;
   context.lineWidth = width;
@@ -125,7 +140,13 @@ function stroke(context: CanvasRenderingContext2D, plot: Plot, line: Line, value
   if (drawn === 1 || values.length <= 2) dots(context, plot, places, values, color);
 }
 
-function dots(context: CanvasRenderingContext2D, plot: Plot, places: Float64Array, values: Float64Array, color: string): void {
+function dots(
+  context: CanvasRenderingContext2D,
+  plot: Plot,
+  places: Float64Array,
+  values: Float64Array,
+  color: string,
+): void {
   context.fillStyle = color;
   values.forEach((value, at) => {
     if (!Number.isFinite(value)) return;

@@ -39,7 +39,16 @@ export function decode(bytes: ArrayBuffer): Frame {
   let at = 0;
   const lines = header.lines.map(({ run, version, count, total, first_s }) => {
     const part = (all: Float64Array) => all.subarray(at, at + count);
-    const line = { run, version, total, firstS: first_s, steps: part(steps), walls: part(walls), values: part(values), smoothed: part(smoothed) };
+    const line = {
+      run,
+      version,
+      total,
+      firstS: first_s,
+      steps: part(steps),
+      walls: part(walls),
+      values: part(values),
+      smoothed: part(smoothed),
+    };
     at += count;
     return line;
   });

@@ -19,8 +19,24 @@ test("the fullest cell of a step is the darkest, an empty one is not drawn", () 
 });
 
 test("the bin under the pointer has its bounds and its count", () => {
-  const map = { run: 0, tag: "w", low: 0, high: 4, steps: [1, 2], wall_s: [0, 1], rows: [[1, 2, 3, 4], [5, 6, 7, 8]] };
-  expect(underPointer(map, size, EDGE.left + 75, size.height - EDGE.bottom - 1)).toEqual({ step: 2, from: 0, to: 1, count: 5 });
+  const map = {
+    run: 0,
+    tag: "w",
+    low: 0,
+    high: 4,
+    steps: [1, 2],
+    wall_s: [0, 1],
+    rows: [
+      [1, 2, 3, 4],
+      [5, 6, 7, 8],
+    ],
+  };
+  expect(underPointer(map, size, EDGE.left + 75, size.height - EDGE.bottom - 1)).toEqual({
+    step: 2,
+    from: 0,
+    to: 1,
+    count: 5,
+  });
   expect(underPointer(map, size, EDGE.left + 10, EDGE.top)).toEqual({ step: 1, from: 3, to: 4, count: 4 });
   expect(underPointer(map, size, 0, 0)).toBeNull();
 });

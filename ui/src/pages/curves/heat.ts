@@ -26,7 +26,12 @@ export function shades(row: readonly number[]): number[] {
   return row.map((count) => (most > 0 ? Math.sqrt(count / most) : 0));
 }
 
-export function drawHeat(canvas: HTMLCanvasElement, map: HeatMap, size: { width: number; height: number }, look: HeatLook): void {
+export function drawHeat(
+  canvas: HTMLCanvasElement,
+  map: HeatMap,
+  size: { width: number; height: number },
+  look: HeatLook,
+): void {
   const dense = devicePixelRatio || 1;
   [canvas.width, canvas.height] = [Math.round(size.width * dense), Math.round(size.height * dense)];
   const context = canvas.getContext("2d");
@@ -48,7 +53,12 @@ export function drawHeat(canvas: HTMLCanvasElement, map: HeatMap, size: { width:
   scales(context, map, size, look);
 }
 
-function scales(context: CanvasRenderingContext2D, map: HeatMap, size: { width: number; height: number }, look: HeatLook): void {
+function scales(
+  context: CanvasRenderingContext2D,
+  map: HeatMap,
+  size: { width: number; height: number },
+  look: HeatLook,
+): void {
   const [low, high] = [map.low ?? 0, map.high ?? 1];
   const bottom = size.height - EDGE.bottom;
   context.font = "11px system-ui, sans-serif";
@@ -76,7 +86,12 @@ function scales(context: CanvasRenderingContext2D, map: HeatMap, size: { width: 
 }
 
 /** The step and the bin under a pixel; null outside. */
-export function underPointer(map: HeatMap, size: { width: number; height: number }, x: number, y: number): { step: number; from: number; to: number; count: number } | null {
+export function underPointer(
+  map: HeatMap,
+  size: { width: number; height: number },
+  x: number,
+  y: number,
+): { step: number; from: number; to: number; count: number } | null {
   const bottom = size.height - EDGE.bottom;
   const columns = edges(map.steps, size.width);
   const number = columns.findIndex((edge, index) => x >= edge && x < (columns[index + 1] ?? -Infinity));
@@ -85,5 +100,10 @@ export function underPointer(map: HeatMap, size: { width: number; height: number
   // The topmost pixel belongs to the highest bin.
   const bin = Math.min(row.length - 1, Math.floor(((bottom - y) / (bottom - EDGE.top)) * row.length));
   const width = (map.high - map.low) / row.length;
-  return { step: map.steps[number] ?? 0, from: map.low + bin * width, to: map.low + (bin + 1) * width, count: row[bin] ?? 0 };
+  return {
+    step: map.steps[number] ?? 0,
+    from: map.low + bin * width,
+    to: map.low + (bin + 1) * width,
+    count: row[bin] ?? 0,
+  };
 }

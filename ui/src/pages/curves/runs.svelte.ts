@@ -1,9 +1,9 @@
 /** What the page "Curves" knows: runs and tags, which of them are shown, how charts are drawn, and what changed since. */
 import { untrack } from "svelte";
-import { api } from "../../lib/api";
-import { app, isDark } from "../../lib/app.svelte";
-import type { Query } from "../../lib/route";
-import { labelsOf } from "../../lib/runs";
+import { calls } from "./calls";
+import { app, isDark } from "../../state/app.svelte";
+import type { Query } from "../../state/route";
+import { labelsOf } from "../../state/runs";
 import type { CurveFinding, CurveListing, CurveRun, ProfileMark } from "./types";
 import type { Axis } from "./scale";
 
@@ -14,8 +14,30 @@ export const SPEED = ["@step_time", "@steps_per_second"];
 /** How much a chart is smoothed until somebody moves the slider, as in TensorBoard. */
 const SMOOTH = 0.6;
 
-const PALETTE = ["#1f77b4", "#e07b16", "#2a9d4e", "#c43d3d", "#8b62c4", "#8c5a4a", "#d45fa8", "#6b7280", "#9a9a1c", "#149fb0"];
-const PALETTE_DARK = ["#5aa9e6", "#f2a154", "#5ecb83", "#f07c7c", "#b79bea", "#c79a8a", "#f09ad0", "#a8b0bc", "#d0d04e", "#57cfdd"];
+const PALETTE = [
+  "#1f77b4",
+  "#e07b16",
+  "#2a9d4e",
+  "#c43d3d",
+  "#8b62c4",
+  "#8c5a4a",
+  "#d45fa8",
+  "#6b7280",
+  "#9a9a1c",
+  "#149fb0",
+];
+const PALETTE_DARK = [
+  "#5aa9e6",
+  "#f2a154",
+  "#5ecb83",
+  "#f07c7c",
+  "#b79bea",
+  "#c79a8a",
+  "#f09ad0",
+  "#a8b0bc",
+  "#d0d04e",
+  "#57cfdd",
+];
 
 /** The colour of a run: of the first ten as they come, then around the circle. */
 export function colorOf(run: number): string {
@@ -105,12 +127,16 @@ export class Curves {
   distributions = $derived.by(() => {
     const wanted = pattern(this.tagText);
     const all = this.active.flatMap((run) => run.histograms.map((tag) => ({ tag, run })));
-    return all.filter(({ tag }) => wanted === null || wanted.test(tag)).sort((a, b) => (a.tag < b.tag ? -1 : a.tag > b.tag ? 1 : a.run.id - b.run.id));
+    return all
+      .filter(({ tag }) => wanted === null || wanted.test(tag))
+      .sort((a, b) => (a.tag < b.tag ? -1 : a.tag > b.tag ? 1 : a.run.id - b.run.id));
   });
   /** The latest texts of the shown runs. */
   texts = $derived.by(() => {
     const wanted = pattern(this.tagText);
-    return this.active.flatMap((run) => run.texts.map((text) => ({ ...text, run }))).filter(({ tag }) => wanted === null || wanted.test(tag));
+    return this.active
+      .flatMap((run) => run.texts.map((text) => ({ ...text, run })))
+      .filter(({ tag }) => wanted === null || wanted.test(tag));
   });
 
   /** The shown runs that have a tag. */
@@ -161,7 +187,7 @@ export class Curves {
   }
 
   async #ask(): Promise<number> {
-    const state = await api.curves.state(this.#version);
+    const state = await calls.state(this.#version);
     if (!state.ready) {
       this.reading = { done: state.done, total: state.total };
       return 150;
@@ -169,12 +195,16 @@ export class Curves {
     this.reading = null;
     if (state.version === this.#version && this.listing !== null) return POLL_MS;
     const first = this.listing === null;
-    if (first || this.listing?.listing !== state.listing) this.listing = await api.curves.runs();
+    if (first || this.listing?.listing !== state.listing) this.listing = await calls.runs();
     this.#version = state.version;
     const times = untrack(() => this.times) + 1;
     for (const { run } of state.changed) this.grown.set(run, times);
     const last = new Map(state.changed.map((change) => [change.run, change]));
-    const runs = this.listing.runs.map((run) => ({ ...run, last_step: last.get(run.id)?.last_step ?? run.last_step, last_s: last.get(run.id)?.last_s ?? run.last_s }));
+    const runs = this.listing.runs.map((run) => ({
+      ...run,
+      last_step: last.get(run.id)?.last_step ?? run.last_step,
+      last_s: last.get(run.id)?.last_s ?? run.last_s,
+    }));
     this.listing = { ...this.listing, runs };
     this.times = times;
     void this.#judge(first);
@@ -182,7 +212,7 @@ export class Curves {
   }
 
   async #judge(first: boolean): Promise<void> {
-    const { findings, timed } = await api.curves.findings().catch(() => ({ findings: [], timed: [] }));
+    const { findings, timed } = await calls.findings().catch(() => ({ findings: [], timed: [] }));
     this.findings = findings;
     if (timed.length !== this.timed.size) this.timed = new Set(timed);
     if (first || this.marks.length === 0) await this.#place();
@@ -190,7 +220,7 @@ export class Curves {
 
   async #place(): Promise<void> {
     for (let times = 0; times < 20 && !this.#stopped; times++) {
-      const { marks, complete } = await api.curves.profiles().catch(() => ({ marks: [], complete: true }));
+      const { marks, complete } = await calls.profiles().catch(() => ({ marks: [], complete: true }));
       if (marks.length !== this.marks.length) this.marks = marks;
       if (complete) return;
     }
@@ -208,5 +238,12 @@ function list(text: string | undefined): string[] {
 
 function range(text: string | undefined): [number, number] | null {
   const [from, to] = (text ?? "").split("~").map(Number);
-  return text !== undefined && from !== undefined && to !== undefined && Number.isFinite(from) && Number.isFinite(to) && from < to ? [from, to] : null;
+  return text !== undefined &&
+    from !== undefined &&
+    to !== undefined &&
+    Number.isFinite(from) &&
+    Number.isFinite(to) &&
+    from < to
+    ? [from, to]
+    : null;
 }

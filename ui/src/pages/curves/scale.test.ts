@@ -3,7 +3,11 @@ import { decode } from "./frame";
 import { figure, logTicks, nearest, rangeY, share, ticks, xs } from "./scale";
 
 function frame(lines: { run: number; points: number[][] }[]): ArrayBuffer {
-  const header = { tag: "loss", version: 7, lines: lines.map(({ run, points }) => ({ run, version: 7, count: points.length, total: 99, first_s: 100 })) };
+  const header = {
+    tag: "loss",
+    version: 7,
+    lines: lines.map(({ run, points }) => ({ run, version: 7, count: points.length, total: 99, first_s: 100 })),
+  };
   let text = JSON.stringify(header);
   while (new TextEncoder().encode(text).length % 8 !== 0) text += " ";
   const head = new TextEncoder().encode(text);
@@ -13,12 +17,25 @@ function frame(lines: { run: number; points: number[][] }[]): ArrayBuffer {
   new DataView(bytes.buffer).setUint32(4, head.length, true);
   bytes.set(head, 8);
   const view = new DataView(bytes.buffer, 8 + head.length);
-  [0, 1, 2, 3].forEach((column) => points.forEach((point, row) => view.setFloat64(8 * (column * points.length + row), point[column] ?? 0, true)));
+  [0, 1, 2, 3].forEach((column) =>
+    points.forEach((point, row) => view.setFloat64(8 * (column * points.length + row), point[column] ?? 0, true)),
+  );
   return bytes.buffer;
 }
 
 test("a frame gives each run its own points", () => {
-  const read = decode(frame([{ run: 3, points: [[0, 100, 1, 1], [1, 102, 2, 1.5]] }, { run: 5, points: [[9, 101, NaN, NaN]] }]));
+  const read = decode(
+    frame([
+      {
+        run: 3,
+        points: [
+          [0, 100, 1, 1],
+          [1, 102, 2, 1.5],
+        ],
+      },
+      { run: 5, points: [[9, 101, NaN, NaN]] },
+    ]),
+  );
   expect(read.lines.map((line) => line.run)).toEqual([3, 5]);
   expect([...(read.lines[0]?.smoothed ?? [])]).toEqual([1, 1.5]);
   expect(read.lines[1]?.values[0]).toBeNaN();

@@ -17,7 +17,9 @@ export interface Scale {
 
 /** A place from 0 to 1 on a scale; outside of that beyond its ends. */
 export function share(scale: Scale, value: number): number {
-  const [from, to, at] = scale.log ? [Math.log10(scale.from), Math.log10(scale.to), Math.log10(value)] : [scale.from, scale.to, value];
+  const [from, to, at] = scale.log
+    ? [Math.log10(scale.from), Math.log10(scale.to), Math.log10(value)]
+    : [scale.from, scale.to, value];
   return to === from ? 0.5 : (at - from) / (to - from);
 }
 
@@ -52,7 +54,8 @@ export function ticks(from: number, to: number, most: number, least = 0): number
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= rough) ?? 10 * power;
   const all: number[] = [];
-  for (let at = Math.ceil(from / step); at * step <= to && all.length < 50; at++) all.push(Number((at * step).toPrecision(12)));
+  for (let at = Math.ceil(from / step); at * step <= to && all.length < 50; at++)
+    all.push(Number((at * step).toPrecision(12)));
   return all;
 }
 

@@ -1,8 +1,8 @@
 /** GPU samples over time, from the counters of the timeline: one line per GPU and gauge. */
-import { askOnce, headers, Problem } from "../../lib/api";
-import { decode } from "../../timeline/tiles";
-import type { Timeline, Track } from "../../timeline/types";
-import { bucketNs, levelFor, tileNs } from "../../timeline/view";
+import { askOnce, headers, Problem } from "../../server/ask";
+import { decode } from "../../timeline/model/tiles";
+import type { Timeline, Track } from "../../timeline/model/types";
+import { bucketNs, levelFor, tileNs } from "../../timeline/model/view";
 
 /** What is drawn; the first name that a GPU has counts. */
 export interface Gauge {
@@ -37,13 +37,19 @@ export interface Picture {
 
 /** The tracks of each gauge, in the order of `GAUGES`; gauges that were not sampled are left out. */
 export function tracksOf(timeline: Timeline): { gauge: Gauge; tracks: { gpu: string; track: Track }[] }[] {
-  const devices = new Map(timeline.processes.filter((process) => process.kind === "device").map((process) => [process.id, process]));
+  const devices = new Map(
+    timeline.processes.filter((process) => process.kind === "device").map((process) => [process.id, process]),
+  );
   const several = new Set([...devices.values()].map((device) => device.host)).size > 1;
   const found = GAUGES.map((gauge) => {
     const tracks = [...devices.values()].flatMap((device) => {
       const own = timeline.tracks.filter((track) => track.process === device.id && track.kind === "counter");
-      const track = gauge.names.map((name) => own.find((one) => one.name.split(" [")[0] === name)).find((one) => one !== undefined);
-      return track ? [{ gpu: several ? `${timeline.hosts[device.host] ?? ""} ${device.name}` : device.name, track }] : [];
+      const track = gauge.names
+        .map((name) => own.find((one) => one.name.split(" [")[0] === name))
+        .find((one) => one !== undefined);
+      return track
+        ? [{ gpu: several ? `${timeline.hosts[device.host] ?? ""} ${device.name}` : device.name, track }]
+        : [];
     });
     return { gauge, tracks };
   });
@@ -53,7 +59,11 @@ export function tracksOf(timeline: Timeline): { gauge: Gauge; tracks: { gpu: str
 /** The samples of a tile that covers everything. */
 export function linesOf(buffer: ArrayBuffer, tracks: readonly { gpu: string; track: Track }[], scale: number): Line[] {
   const place = new Map(tracks.map(({ track }, at) => [track.id, at]));
-  const chunk = decode(buffer, (id) => place.get(id) ?? -1, () => 0);
+  const chunk = decode(
+    buffer,
+    (id) => place.get(id) ?? -1,
+    () => 0,
+  );
   const bucket = bucketNs(chunk.level);
   const origin = chunk.tile * tileNs(chunk.level);
   return tracks.map(({ gpu }, at) => {
@@ -73,12 +83,18 @@ export async function samplesOf(session: number, signal: AbortSignal): Promise<P
   const timeline = await askOnce<Timeline>(session, "timeline");
   // A tile has 1,024 buckets and starts at the origin: the level at which one of them reaches the end.
   const level = levelFor(timeline.end_ns / 1024) + 1;
-  return Promise.all(tracksOf(timeline).map(async ({ gauge, tracks }) => {
-    const ids = tracks.map(({ track }) => track.id).join(",");
-    const response = await fetch(`api/s/${session}/tiles?level=${level}&tile=0&tracks=${ids}`, { headers: headers(), signal });
-    if (response.status !== 200) throw new Problem(`The server answered with ${response.status}`, "", "", [], response.status);
-    return { gauge, lines: linesOf(await response.arrayBuffer(), tracks, gauge.scale) };
-  }));
+  return Promise.all(
+    tracksOf(timeline).map(async ({ gauge, tracks }) => {
+      const ids = tracks.map(({ track }) => track.id).join(",");
+      const response = await fetch(`api/s/${session}/tiles?level=${level}&tile=0&tracks=${ids}`, {
+        headers: headers(),
+        signal,
+      });
+      if (response.status !== 200)
+        throw new Problem(`The server answered with ${response.status}`, "", "", [], response.status);
+      return { gauge, lines: linesOf(await response.arrayBuffer(), tracks, gauge.scale) };
+    }),
+  );
 }
 
 /** Lines over one list of times, as the chart wants it: a value holds until the next sample of the same GPU. */

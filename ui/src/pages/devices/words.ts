@@ -1,5 +1,5 @@
 /** What a device did, in a few words. */
-import { bytes, ms, plural, short } from "../../lib/format";
+import { bytes, ms, plural, short } from "../../words/format";
 
 export interface Work {
   kernels: number | null;
@@ -19,5 +19,7 @@ export function workWords({ kernels, kernelMs, streams, concurrency, bytesIn, by
     concurrency && (streams ?? 0) > 1 ? `${short(concurrency)} of them at once` : "",
     bytesIn ? `${bytes(bytesIn)} copied in` : "",
     bytesOut ? `${bytes(bytesOut)} out` : "",
-  ].filter((words) => words !== "").join(" · ");
+  ]
+    .filter((words) => words !== "")
+    .join(" · ");
 }

@@ -1,6 +1,19 @@
 import { expect, test } from "vitest";
-import type { FleetSteps } from "../../lib/schema";
-import { cellAt, describe, layoutOf, orderOf, shadeOf, slowness, spanOf, stepsIn, summary, usualOf, worstIn, worstOf } from "./heat";
+import type { FleetSteps } from "../../server/schema";
+import {
+  cellAt,
+  describe,
+  layoutOf,
+  orderOf,
+  shadeOf,
+  slowness,
+  spanOf,
+  stepsIn,
+  summary,
+  usualOf,
+  worstIn,
+  worstOf,
+} from "./heat";
 
 const map: FleetSteps = {
   schema: "stepscope.fleet-steps.v1",
@@ -13,7 +26,11 @@ const map: FleetSteps = {
   first: [10, 12],
   last: [11, 12],
   usual_ms: [8, 9],
-  slow: [[0, null], [0.2, 0.4], [-0.1, 0]],
+  slow: [
+    [0, null],
+    [0.2, 0.4],
+    [-0.1, 0],
+  ],
 };
 
 test("cells lie where they are drawn", () => {
@@ -54,7 +71,13 @@ test("small differences look even and large ones are full", () => {
 });
 
 const columns = { first: [3, 5], last: [4, 5], numbered: true } as FleetSteps;
-const step = (index: number, host: number, start: number, counted = true) => ({ index, host, start_ns: start, end_ns: start + 10, counted });
+const step = (index: number, host: number, start: number, counted = true) => ({
+  index,
+  host,
+  start_ns: start,
+  end_ns: start + 10,
+  counted,
+});
 const timeline = { hosts: ["a", "b"], steps: [step(3, 0, 0), step(3, 1, 100), step(4, 1, 110), step(5, 1, 120)] };
 
 test("a column is the time of its steps on that host", () => {

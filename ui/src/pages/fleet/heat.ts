@@ -1,6 +1,6 @@
 /** The map of hosts and steps: where each cell is, how it looks, and what it says. Pure but for the drawing. */
-import { ms } from "../../lib/format";
-import type { FleetSteps } from "../../lib/schema";
+import { ms } from "../../words/format";
+import type { FleetSteps } from "../../server/schema";
 
 /** From this share on, a cell has the full colour. */
 const FULL = 0.5;
@@ -31,7 +31,15 @@ export function layoutOf(map: FleetSteps, available: number): Layout {
   const left = Math.min(available < 500 ? 76 : 170, 14 + 7 * longest);
   const cellWidth = Math.min(40, Math.max(4, (available - left) / Math.max(1, columns)));
   const cellHeight = Math.min(22, Math.max(12, 420 / Math.max(1, rows)));
-  return { left, cellWidth, cellHeight, width: left + cellWidth * columns, height: cellHeight * rows + FOOT, columns, rows };
+  return {
+    left,
+    cellWidth,
+    cellHeight,
+    width: left + cellWidth * columns,
+    height: cellHeight * rows + FOOT,
+    columns,
+    rows,
+  };
 }
 
 /** The rows in the order of the names, or the slowest first. */
@@ -104,7 +112,10 @@ export function summary(map: FleetSteps): string {
   const slow = map.hosts.map((_, row) => row).filter((row) => usualOf(map, row) >= 0.05);
   slow.sort((a, b) => usualOf(map, b) - usualOf(map, a));
   const named = slow.slice(0, 3).map((row) => `${map.hosts[row]} ${whole(usualOf(map, row))}`);
-  const said = named.length === 0 ? "all hosts within 5 % of the middle" : `slower than the middle: ${named.join(", ")}${slow.length > 3 ? ` and ${slow.length - 3} more` : ""}`;
+  const said =
+    named.length === 0
+      ? "all hosts within 5 % of the middle"
+      : `slower than the middle: ${named.join(", ")}${slow.length > 3 ? ` and ${slow.length - 3} more` : ""}`;
   return `${map.hosts.length} hosts by ${map.first.length} columns of steps; ${said}`;
 }
 
@@ -115,7 +126,12 @@ export interface TimelineSteps {
 }
 
 /** The time of a column on a host; null if the timeline has no such step. */
-export function spanOf(timeline: TimelineSteps, map: FleetSteps, host: string, column: number): { from: number; to: number } | null {
+export function spanOf(
+  timeline: TimelineSteps,
+  map: FleetSteps,
+  host: string,
+  column: number,
+): { from: number; to: number } | null {
   const number = timeline.hosts.indexOf(host);
   const [first, last] = [map.first[column] ?? 0, map.last[column] ?? 0];
   const own = timeline.steps.filter((step) => step.host === number);
@@ -135,7 +151,14 @@ export interface Look {
 }
 
 /** Draws the map. `order` gives the row of the map for each row on screen; `chosen` is a cell on screen. */
-export function draw(canvas: HTMLCanvasElement, map: FleetSteps, layout: Layout, order: readonly number[], chosen: { row: number; column: number } | null, look: Look): void {
+export function draw(
+  canvas: HTMLCanvasElement,
+  map: FleetSteps,
+  layout: Layout,
+  order: readonly number[],
+  chosen: { row: number; column: number } | null,
+  look: Look,
+): void {
   const dense = devicePixelRatio || 1;
   [canvas.width, canvas.height] = [Math.round(layout.width * dense), Math.round(layout.height * dense)];
   const context = canvas.getContext("2d");
@@ -162,17 +185,32 @@ export function draw(canvas: HTMLCanvasElement, map: FleetSteps, layout: Layout,
   if (chosen) {
     context.strokeStyle = look.mark;
     context.lineWidth = 2;
-    context.strokeRect(layout.left + chosen.column * layout.cellWidth, chosen.row * layout.cellHeight, Math.max(3, layout.cellWidth - gap), layout.cellHeight - 1);
+    context.strokeRect(
+      layout.left + chosen.column * layout.cellWidth,
+      chosen.row * layout.cellHeight,
+      Math.max(3, layout.cellWidth - gap),
+      layout.cellHeight - 1,
+    );
   }
 }
 
-function names(context: CanvasRenderingContext2D, map: FleetSteps, layout: Layout, order: readonly number[], look: Look): void {
+function names(
+  context: CanvasRenderingContext2D,
+  map: FleetSteps,
+  layout: Layout,
+  order: readonly number[],
+  look: Look,
+): void {
   context.font = `${Math.min(12, layout.cellHeight - 1)}px system-ui, sans-serif`;
   context.fillStyle = look.text;
   context.textBaseline = "middle";
   context.textAlign = "right";
   order.forEach((source, row) => {
-    context.fillText(fitted(context, map.hosts[source] ?? "", layout.left - 10), layout.left - 6, (row + 0.5) * layout.cellHeight);
+    context.fillText(
+      fitted(context, map.hosts[source] ?? "", layout.left - 10),
+      layout.left - 6,
+      (row + 0.5) * layout.cellHeight,
+    );
   });
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "left";

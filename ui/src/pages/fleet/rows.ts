@@ -1,12 +1,19 @@
 /** Rows of the fleet report as columns of a table. */
-import type { Fleet, FleetFile, FleetHost, FleetJob, FleetWork } from "../../lib/schema";
-import type { Column, Value } from "../../lib/types";
+import type { Fleet, FleetFile, FleetHost, FleetJob, FleetWork } from "../../server/schema";
+import type { Column, Value } from "../../server/views";
 
 type Spec<R> = [key: string, title: string, format: Column["format"], of: (row: R) => Value, hidden?: boolean];
 
 /** Columns in the order of the list. */
 export function columnsOf<R>(rows: readonly R[], specs: readonly Spec<R>[]): Column[] {
-  return specs.map(([key, title, format, of, hidden = false]) => ({ key, title, format, hidden, optional: false, values: rows.map(of) }));
+  return specs.map(([key, title, format, of, hidden = false]) => ({
+    key,
+    title,
+    format,
+    hidden,
+    optional: false,
+    values: rows.map(of),
+  }));
 }
 
 /** Devices that a job loses. */

@@ -1,8 +1,8 @@
 /** What the server knows of the fleet: how far it has read, the report, and which session shows which recording. */
-import { ask, problemOf, type Problem } from "../../lib/api";
-import { app } from "../../lib/app.svelte";
-import type { Fleet, FleetPage, FleetSeries, FleetSteps } from "../../lib/schema";
-import type { Session } from "../../lib/types";
+import { ask, problemOf, type Problem } from "../../server/ask";
+import { app } from "../../state/app.svelte";
+import type { Fleet, FleetPage, FleetSeries, FleetSteps } from "../../server/schema";
+import type { Session } from "../../server/types";
 
 /** How often to ask while hosts are being read, and afterwards; in milliseconds. */
 const BUSY_MS = 500;

@@ -1,5 +1,5 @@
 /** What the server knows of all runs so far. Kept while the page is open, so that coming back to the list costs nothing. */
-import { ask } from "../../lib/api";
+import { ask } from "../../server/ask";
 import type { HomeAnswer, HomeRun } from "./rows";
 
 /** How often to ask while verdicts are being computed, and afterwards; in milliseconds. */

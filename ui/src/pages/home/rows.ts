@@ -1,6 +1,6 @@
 /** The list of runs: what it shows of each, and which rows it has after search, order and grouping. Knows nothing about drawing. */
-import type { RunName } from "../../lib/runs";
-import type { Session, Severity } from "../../lib/types";
+import type { RunName } from "../../state/runs";
+import type { Session, Severity } from "../../server/types";
 
 /** One run in short, as `/api/home` gives it. */
 export interface Summary {
@@ -8,7 +8,10 @@ export interface Summary {
   severity: Severity;
   finding: string | null;
   doubts: string[];
+  /** The median. */
   step_ms: number | null;
+  /** The mean, which the verdict and the breakdown are about. */
+  mean_ms?: number | null;
   steps: number;
   breakdown: [category: string, fraction: number][];
   devices: [name: string, count: number][];
@@ -50,12 +53,18 @@ export interface Run {
 
 export type Item = { kind: "run"; run: Run } | { kind: "folder"; folder: string; count: number };
 
-export function runsOf(sessions: readonly Session[], names: ReadonlyMap<number, RunName>, home: ReadonlyMap<number, HomeRun>): Run[] {
+export function runsOf(
+  sessions: readonly Session[],
+  names: ReadonlyMap<number, RunName>,
+  home: ReadonlyMap<number, HomeRun>,
+): Run[] {
   return sessions.map((session) => {
     const [name, known] = [names.get(session.id), home.get(session.id)];
     const summary = known?.summary ?? null;
     return {
-      session, summary, home: known,
+      session,
+      summary,
+      home: known,
       name: name?.name ?? session.name,
       folder: name?.folder ?? ".",
       // File times come last: copying changes them.
@@ -84,25 +93,38 @@ const SEVERITY: Record<Severity, number> = { critical: 2, warning: 1, info: 0 };
 
 function valueOf(run: Run, key: Key): string | number | null {
   switch (key) {
-    case "name": return run.name;
-    case "when": return run.when;
-    case "device": return deviceOf(run) || null;
-    case "step": return run.summary?.step_ms ?? null;
-    case "verdict": return run.summary?.headline ? SEVERITY[run.summary.severity] ?? 0 : null;
-    case "bytes": return run.session.bytes;
-    case "state": return stateOf(run) || null;
+    case "name":
+      return run.name;
+    case "when":
+      return run.when;
+    case "device":
+      return deviceOf(run) || null;
+    case "step":
+      return stepOf(run.summary).ms;
+    case "verdict":
+      return run.summary?.headline ? (SEVERITY[run.summary.severity] ?? 0) : null;
+    case "bytes":
+      return run.session.bytes;
+    case "state":
+      return stateOf(run) || null;
   }
 }
 
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 /** Runs that contain all words of the search, sorted; with a heading before each folder if they are grouped. */
-export function itemsOf(runs: readonly Run[], wish: { text: string; key: Key | null; descending: boolean; grouped: boolean; closed: ReadonlySet<string> }): Item[] {
+export function itemsOf(
+  runs: readonly Run[],
+  wish: { text: string; key: Key | null; descending: boolean; grouped: boolean; closed: ReadonlySet<string> },
+): Item[] {
   const words = wish.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = words.length === 0 ? [...runs] : runs.filter((run) => {
-    const text = textOf(run);
-    return words.every((word) => text.includes(word));
-  });
+  const found =
+    words.length === 0
+      ? [...runs]
+      : runs.filter((run) => {
+          const text = textOf(run);
+          return words.every((word) => text.includes(word));
+        });
   const { key } = wish;
   if (key !== null) {
     const values = new Map(found.map((run) => [run, valueOf(run, key)]));
@@ -111,7 +133,12 @@ export function itemsOf(runs: readonly Run[], wish: { text: string; key: Key | n
       const [left, right] = [values.get(a) ?? null, values.get(b) ?? null];
       // Unknown values come last in either direction.
       if (left === null || right === null) return (left === null ? 1 : 0) - (right === null ? 1 : 0);
-      return sign * (typeof left === "number" && typeof right === "number" ? left - right : collator.compare(String(left), String(right)));
+      return (
+        sign *
+        (typeof left === "number" && typeof right === "number"
+          ? left - right
+          : collator.compare(String(left), String(right)))
+      );
     });
   }
   if (!wish.grouped) return found.map((run) => ({ kind: "run", run }));
@@ -126,13 +153,32 @@ export function itemsOf(runs: readonly Run[], wish: { text: string; key: Key | n
 
 function textOf(run: Run): string {
   const { summary, session } = run;
-  return [run.name, session.path, session.hosts.join(" "), deviceOf(run), summary?.headline, summary?.finding, summary?.framework, stateOf(run)]
+  return [
+    run.name,
+    session.path,
+    session.hosts.join(" "),
+    deviceOf(run),
+    summary?.headline,
+    summary?.finding,
+    summary?.framework,
+    stateOf(run),
+  ]
     .join("\n")
     .toLowerCase();
 }
 
+/** Mean and median that differ by more than this share are two figures. */
+const APART = 0.1;
+
+/** The step time to show: the median, or the mean where it differs, because the verdict is about the mean. */
+export function stepOf(summary: Summary | null): { ms: number | null; is: "mean" | "median" } {
+  const [median, mean] = [summary?.step_ms ?? null, summary?.mean_ms ?? null];
+  const apart = median !== null && mean !== null && Math.abs(mean - median) > APART * median;
+  return apart ? { ms: mean, is: "mean" } : { ms: median, is: "median" };
+}
+
 /** The step time relative to the baseline's, for instance 1.15 for 15 % slower. */
 export function against(run: Run, baseline: Run | undefined): number | null {
-  const [own, base] = [run.summary?.step_ms, baseline?.summary?.step_ms];
+  const [own, base] = [stepOf(run.summary).ms, stepOf(baseline?.summary ?? null).ms];
   return own && base && run !== baseline ? own / base : null;
 }

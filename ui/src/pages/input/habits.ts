@@ -1,13 +1,6 @@
 /** What an input pipeline does to be fast, in a few words each. */
 
-/** What the view's JSON says about it; absent for pipelines other than tf.data. */
-export interface Habits {
-  has_prefetch_by_user?: boolean;
-  has_parallel_map?: boolean;
-  has_cache?: boolean;
-  has_interleave?: boolean;
-  runs_python?: boolean;
-}
+import type { Habits } from "../../server/views";
 
 export interface Habit {
   key: keyof Habits;
@@ -17,11 +10,41 @@ export interface Habit {
 }
 
 const ALL: { key: keyof Habits; has: string; lacks: string; title: string; good: boolean }[] = [
-  { key: "has_prefetch_by_user", has: "prefetch", lacks: "no prefetch", title: "Batches are prepared while the model computes", good: true },
-  { key: "has_parallel_map", has: "parallel map", lacks: "no parallel map", title: "Several elements are prepared in parallel", good: true },
-  { key: "has_cache", has: "cache", lacks: "no cache", title: "Prepared elements are kept for the next epoch", good: true },
-  { key: "has_interleave", has: "interleave", lacks: "no interleave", title: "Several files are read in parallel", good: true },
-  { key: "runs_python", has: "runs Python", lacks: "no Python inside", title: "Python holds its global lock, so parallel calls do not help", good: false },
+  {
+    key: "has_prefetch_by_user",
+    has: "prefetch",
+    lacks: "no prefetch",
+    title: "Batches are prepared while the model computes",
+    good: true,
+  },
+  {
+    key: "has_parallel_map",
+    has: "parallel map",
+    lacks: "no parallel map",
+    title: "Several elements are prepared in parallel",
+    good: true,
+  },
+  {
+    key: "has_cache",
+    has: "cache",
+    lacks: "no cache",
+    title: "Prepared elements are kept for the next epoch",
+    good: true,
+  },
+  {
+    key: "has_interleave",
+    has: "interleave",
+    lacks: "no interleave",
+    title: "Several files are read in parallel",
+    good: true,
+  },
+  {
+    key: "runs_python",
+    has: "runs Python",
+    lacks: "no Python inside",
+    title: "Python holds its global lock, so parallel calls do not help",
+    good: false,
+  },
 ];
 
 /** `written` says of each stage who wrote it. What TensorFlow adds by itself is no habit of the program, but it is there. */

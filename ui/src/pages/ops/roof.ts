@@ -1,23 +1,15 @@
 /** Dots and peaks of the roofline, from the costs of ops that compilers record and the data sheets of devices. */
-import type { Peaks, Roof, Work } from "../../lib/roofline";
-import type { View } from "../../lib/types";
-import { number, text } from "../../lib/view";
-
-/** The peaks of one device, in trillions of operations per second; null where unknown. */
-export interface DevicePeaks {
-  device: string;
-  name: string;
-  fp32: number | null;
-  tf32: number | null;
-  fp16: number | null;
-  memory_bytes_per_s: number;
-}
+import type { Peaks, Roof, Work } from "../../charts/roofline";
+import type { DevicePeaks, View } from "../../server/views";
+import { number, text } from "../../table/view";
 
 /** Ops of devices with known operations and bytes. */
 export function works(view: View): Work[] {
   return [...Array(view.rows).keys()].flatMap((row): Work[] => {
     const [flops, bytes] = [number(view, "flops_per_s", row), number(view, "bytes_per_s", row)];
-    return flops && bytes ? [{ name: text(view, "name", row), flops, intensity: flops / bytes, share: number(view, "fraction", row) ?? 0 }] : [];
+    return flops && bytes
+      ? [{ name: text(view, "name", row), flops, intensity: flops / bytes, share: number(view, "fraction", row) ?? 0 }]
+      : [];
   });
 }
 
@@ -25,7 +17,11 @@ export function works(view: View): Work[] {
 export function peaksOf(all: readonly DevicePeaks[]): Peaks | null {
   const first = all.find((one) => one.memory_bytes_per_s > 0 && (one.fp32 || one.fp16 || one.tf32));
   if (!first) return null;
-  const named: [string, number | null][] = [["FP16", first.fp16], ["TF32", first.tf32], ["FP32", first.fp32]];
+  const named: [string, number | null][] = [
+    ["FP16", first.fp16],
+    ["TF32", first.tf32],
+    ["FP32", first.fp32],
+  ];
   const roofs = named.flatMap(([label, peak]): Roof[] => (peak ? [{ label, flops: peak * 1e12 }] : []));
   return { memory: first.memory_bytes_per_s, roofs: roofs.sort((a, b) => b.flops - a.flops) };
 }

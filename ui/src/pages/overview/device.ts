@@ -1,5 +1,5 @@
 /** What a device is, beside its id. */
-import type { DeviceRow } from "../../lib/types";
+import type { DeviceRow } from "../../server/types";
 
 const KINDS = { cpu: "CPU", gpu: "GPU", tpu: "TPU", other: "device" };
 

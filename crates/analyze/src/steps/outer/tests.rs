@@ -119,3 +119,39 @@ fn steps_are_called_after_what_does_the_work_and_not_after_a_helper() {
     assert_eq!((thrice.how, thrice.all.len()), (How::Sequence("one".to_owned()), 6));
     assert_eq!(thrice.all[0].span.start.ps(), 0, "the helper still begins the step");
 }
+
+#[test]
+fn one_range_around_a_program_is_no_step() {
+    let launches: Vec<i64> = (0..9).map(|id| 5_100 + id * id * 20).collect();
+    let named = |start, length| ("user_annotation", "experiment", start, length);
+    assert_eq!(program(&[named(0, 7_000)], &launches).origin, Origin::None, "all that was recorded");
+    let part = program(&[named(5_000, 2_000), ("user_annotation", "report", 7_000, 9_000)], &launches);
+    assert_eq!((part.how, part.all.len()), (How::Annotations("experiment".to_owned()), 1));
+    let scopes = [
+        named(4_000, 3_000),
+        ("user_annotation", "warmup", 4_100, 500),
+        (FRAME, "f.py(1): report", 7_000, 9_000),
+    ];
+    assert_eq!(program(&scopes, &launches).origin, Origin::None, "with its warm-up");
+}
+
+#[test]
+fn frames_that_only_wait_do_not_hold_the_work_of_others() {
+    let waits = ["$threading.py:637 wait", "$queue.py:154 get"];
+    for wait in waits {
+        let mut sketch = Sketch::new();
+        let (waiting, working, stream) = (sketch.thread("waits"), sketch.thread("main"), sketch.stream());
+        for turn in 0..2 {
+            sketch.event(waiting, wait, 10_000 * turn, 9_900, &[]);
+        }
+        sketch.event(working, "$engine.py:985 process", 12_000, 2_000, &[]);
+        for id in 0..6_i64 {
+            let args = || [("correlation", Arg::Int(1 + id))];
+            sketch.event_of(working, "cuda_runtime", "cudaLaunchKernel", 12_100 + id * id * 20, 5, &args());
+            sketch.event_of(stream, "kernel", &format!("kernel{id}"), 12_200 + id * 300, 200, &args());
+        }
+        let trace = sketch.finish();
+        let steps = Steps::of(&Context::new(&trace, "host"));
+        assert_eq!((steps.how, steps.all.len()), (How::FunctionCalls("process".to_owned()), 1), "{wait}");
+    }
+}

@@ -15,6 +15,8 @@ use hashbrown::HashMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_trace::{Args, Dur, StrId, Trace};
 
+use crate::analysis::Analysis;
+use crate::context::Context;
 use crate::vocabulary::launch_tracks;
 
 use crate::work::gpu_specs::peaks_of;
@@ -64,18 +66,12 @@ pub struct CountersPartial {
     entries: HashMap<Key, Entry, FxBuildHasher>,
 }
 
-impl CountersPartial {
-    /// Keeps the longest kernels.
-    pub(crate) fn bound(&mut self) {
-        const KERNELS: usize = 512;
-        if self.entries.len() > KERNELS {
-            let kept = crate::stored::keep_largest(self.entries.drain(), KERNELS, |entry| entry.total).0;
-            self.entries = kept.into_iter().collect();
-        }
-    }
+impl Analysis for CountersPartial {
+    type Output = Counters;
 
     /// The profiled kernels of one host.
-    pub fn of(trace: &Trace) -> Self {
+    fn of(context: &Context) -> Self {
+        let trace = context.trace;
         let mut found = CountersPartial::default();
         let mut tracks = launch_tracks(trace).peekable();
         if tracks.peek().is_none() {
@@ -97,7 +93,7 @@ impl CountersPartial {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: CountersPartial) {
+    fn merge(&mut self, other: CountersPartial) {
         for (key, entry) in other.entries {
             let own = self.entries.entry(key).or_default();
             own.launches = own.launches.saturating_add(entry.launches);
@@ -108,8 +104,17 @@ impl CountersPartial {
         }
     }
 
+    /// Keeps the longest kernels.
+    fn bound(&mut self) {
+        const KERNELS: usize = 512;
+        if self.entries.len() > KERNELS {
+            let kept = crate::stored::keep_largest(self.entries.drain(), KERNELS, |entry| entry.total).0;
+            self.entries = kept.into_iter().collect();
+        }
+    }
+
     /// Ranks the kernels, longest first.
-    pub fn finish(self) -> Counters {
+    fn finish(self) -> Counters {
         let all: Dur = self.entries.values().map(|entry| entry.total).sum();
         let mut kernels: Vec<KernelCounters> =
             self.entries.into_iter().map(|(key, entry)| KernelCounters::new(key, &entry, all)).collect();

@@ -51,7 +51,7 @@ fn profiled(launches: &[Launch<'_>]) -> Trace {
 fn one(metrics: &[(&str, f64)]) -> KernelCounters {
     let trace = profiled(&[("f", "[1, 1, 1]", 10, metrics)]);
     assert!(!has_timeline(&trace));
-    CountersPartial::of(&trace).finish().kernels.remove(0)
+    CountersPartial::of(&Context::new(&trace, "host")).finish().kernels.remove(0)
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn launches_alike_are_one_row_and_weighed_by_their_time() {
         ("f", "[8, 1, 1]", 10, &[(MEMORY, 40.0), (COMPUTE, 10.0)]),
         ("f", "[9, 1, 1]", 60, &[]),
     ]);
-    let counters = CountersPartial::of(&trace).finish();
+    let counters = CountersPartial::of(&Context::new(&trace, "host")).finish();
     let [other, main] = &counters.kernels[..] else { panic!("{counters:?}") };
     assert_eq!((main.launches, main.total_ms, main.fraction), (2, 0.04, 0.4));
     assert!((main.memory.unwrap() - 0.7).abs() < 1e-9, "{main:?}");
@@ -191,7 +191,7 @@ fn kernels_join_by_name_grid_and_block_in_any_spelling() {
         ("gemm(const float *, int)", "[8, 1, 1]", 10, &[]),
         ("gemm(const float *, int)", "[4, 1, 1]", 20, &[]),
     ]);
-    let counters = CountersPartial::of(&trace).finish();
+    let counters = CountersPartial::of(&Context::new(&trace, "host")).finish();
     let join = counters.join();
     let launch = |grid: u32| LaunchConfig { grid: Some([grid, 1, 1]), ..LaunchConfig::default() };
     assert_eq!(join.of_launch("void gemm(const float*, int)", &launch(8)).unwrap().total_ms, 0.01);
@@ -284,7 +284,7 @@ fn a_row_of_a_summary_is_as_many_launches_as_it_says() {
         ("f", "[1, 1, 1]", 0, &[("invocations", 3.0), (MEMORY, 80.0)]),
         ("f", "[1, 1, 1]", 0, &[("invocations", 1.0), (MEMORY, 40.0)]),
     ]);
-    let kernel = CountersPartial::of(&timeless).finish().kernels.remove(0);
+    let kernel = CountersPartial::of(&Context::new(&timeless, "host")).finish().kernels.remove(0);
     assert!((kernel.memory.unwrap() - 0.7).abs() < 1e-9, "{kernel:?}");
 }
 

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Device, DeviceKind, Dur, ProcessKind, Trace, Track, TrackKind};
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::stored::keep_largest;
 use crate::vocabulary::Role;
@@ -112,9 +113,11 @@ pub struct KernelsPartial {
     entries: HashMap<String, Entry, FxBuildHasher>,
 }
 
-impl KernelsPartial {
+impl Analysis for KernelsPartial {
+    type Output = Kernels;
+
     /// The kernels of one host.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let trace = context.trace;
         let windows = Windows::of(context);
         let table = OpTable::of(trace, context.vocabulary());
@@ -149,7 +152,7 @@ impl KernelsPartial {
     }
 
     /// Adds another host.
-    pub fn merge(&mut self, other: KernelsPartial) {
+    fn merge(&mut self, other: KernelsPartial) {
         // A host without steps adds nothing to a mean step.
         self.device_windows = match (self.window, other.window) {
             (Window::WholeCapture, Window::Steps(_)) => other.device_windows,
@@ -164,7 +167,7 @@ impl KernelsPartial {
     }
 
     /// Keeps the longest kernels and the sum of the others.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         const KERNELS: usize = 512;
         if self.entries.len() <= KERNELS {
             return;
@@ -177,7 +180,7 @@ impl KernelsPartial {
     }
 
     /// Ranks the kernels, longest first.
-    pub fn finish(self) -> Kernels {
+    fn finish(self) -> Kernels {
         let all: Dur = self.entries.values().map(|entry| entry.total).sum();
         let mut rows: Vec<KernelRow> =
             self.entries.into_iter().map(|(name, entry)| KernelRow::new(name, entry, all)).collect();

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::Dur;
 
+use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::stored::keep_largest;
 use crate::window::{Window, Windows};
@@ -106,9 +107,11 @@ pub struct OpsPartial {
     entries: Entries,
 }
 
-impl OpsPartial {
+impl Analysis for OpsPartial {
+    type Output = Ops;
+
     /// The ops of one host.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         let windows = Windows::of(context);
         let mut entries = Entries::default();
         host::collect(context, &windows, &mut entries);
@@ -117,14 +120,8 @@ impl OpsPartial {
         OpsPartial { window: windows.window, devices, entries }
     }
 
-    /// Names of the model's host ops with their executions and self time.
-    pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, Dur)> {
-        let host = self.entries.iter().filter(|(key, _)| key.side == Where::Host && !key.input);
-        host.map(|(key, entry)| (key.name.as_str(), entry.totals.count, entry.totals.own))
-    }
-
     /// Adds another host.
-    pub fn merge(&mut self, other: OpsPartial) {
+    fn merge(&mut self, other: OpsPartial) {
         self.window = self.window.merge(other.window);
         self.devices = self.devices.max(other.devices);
         for (key, entry) in other.entries {
@@ -135,7 +132,7 @@ impl OpsPartial {
     }
 
     /// Keeps the longest ops and the sum of the others, and the most frequent shapes of each.
-    pub(crate) fn bound(&mut self) {
+    fn bound(&mut self) {
         const OPS: usize = 1_024;
         const SHAPES: usize = 4;
         if self.entries.len() > OPS {
@@ -153,9 +150,17 @@ impl OpsPartial {
     }
 
     /// Ranks the ops.
-    pub fn finish(self) -> Ops {
+    fn finish(self) -> Ops {
         let rows = self.entries.into_iter().map(|(key, entry)| OpRow::new(key, &entry));
         Ops::ranked(self.window, self.devices, rows.collect())
+    }
+}
+
+impl OpsPartial {
+    /// Names of the model's host ops with their executions and self time.
+    pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, Dur)> {
+        let host = self.entries.iter().filter(|(key, _)| key.side == Where::Host && !key.input);
+        host.map(|(key, entry)| (key.name.as_str(), entry.totals.count, entry.totals.own))
     }
 }
 

@@ -3,7 +3,7 @@
 //! An *open loop* sends each request at its due time, even if earlier ones are unanswered, and counts the
 //! latency from the due time. If a server stalls for a second, every request that it delayed shows that second.
 //! A *closed loop* has a fixed number of clients, each of which waits for its answer before it sends the next
-//! request: it shows how much a server can do, but hides stalls, because nobody sends while all clients wait.
+//! request: it shows how much a server can do, but hides stalls, because no request is sent while all clients wait.
 //!
 //! A [`Client`] holds the connections; [`Client::run`] makes one measurement, [`sweep::sweep`] makes many with
 //! rising load.
@@ -26,7 +26,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{mpsc, watch};
 
 pub use connection::{Failure, Fault, Reply};
-pub use stepscope_trace::load_test::{Arrivals, Broken, Load};
+pub use stepscope_results::load_test::{Arrivals, Broken, Load};
 pub use tally::{Failures, Outcome};
 pub use target::{Protocol, Target};
 

@@ -9,9 +9,9 @@ use super::{Arrivals, Broken, Client, Load, Outcome, Plan};
 use crate::bench::Stop;
 
 /// A larger share of failures is never acceptable.
-pub const MOST_FAILED: f64 = 0.01;
+pub(crate) const MOST_FAILED: f64 = 0.01;
 /// If an open loop gets fewer answers per second than this share of its requests, the server is overloaded.
-pub const LEAST_KEPT: f64 = 0.95;
+pub(crate) const LEAST_KEPT: f64 = 0.95;
 /// Factor from one rate to the next.
 const FACTOR: f64 = 1.5;
 /// More clients by this factor must increase the throughput by `LEAST_GAIN`; otherwise they only wait for each

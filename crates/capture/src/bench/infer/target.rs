@@ -66,7 +66,7 @@ impl Target {
     }
 
     /// Bytes of the request's body.
-    pub fn body_bytes(&self) -> u64 {
+    pub(crate) fn body_bytes(&self) -> u64 {
         self.body.len() as u64
     }
 

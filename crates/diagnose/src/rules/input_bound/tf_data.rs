@@ -170,7 +170,7 @@ fn evidence(pipeline: &Pipeline) -> Vec<String> {
     }
     match pipeline.parallelism {
         Some(at_once) if at_once >= 1.5 => {
-            said.push(format!("On average {} of its calls run at once.", short(at_once)));
+            said.push(format!("On average, {} of its calls run in parallel.", decimal(at_once, 1)));
         }
         Some(_) => said.push("Its calls run one at a time.".to_owned()),
         None => {}

@@ -1,4 +1,4 @@
-//! Functions that are built again and again: the cause behind `retracing` and `recompilation`, and its words.
+//! Functions that are built repeatedly: the cause behind `retracing` and `recompilation`, and its words.
 
 use stepscope_analyze::Category;
 use stepscope_analyze::time::recurrence::Recurrence;
@@ -22,8 +22,9 @@ pub(in crate::rules) fn found<C: Cause>(
     gain: f64,
     cause: impl FnOnce(Vec<RebuiltFunction>, usize) -> C,
 ) -> Finding {
-    let subject = facts.rebuilt.first().map(|function| function.name.clone());
-    let cause = cause(facts.rebuilt.clone(), recurrence.steps);
+    let functions = RebuiltFunction::all(facts);
+    let subject = functions.first().map(|function| function.name.clone());
+    let cause = cause(functions, recurrence.steps);
     Finding::new(rule, severity(facts.shares(&BUILDING)), cause, facts.framework())
         .owning(facts.claims(&BUILDING), Some(gain))
         .in_steps(recurrence)
@@ -73,7 +74,7 @@ fn what_happens(functions: &[RebuiltFunction], steps: usize, saying: Saying) -> 
         (sum + (saying.times)(function).min(function.calls), calls + function.calls)
     });
     let times = match calls {
-        0 => "again and again".to_owned(),
+        0 => "repeatedly".to_owned(),
         calls => format!("in {} of {}", thousands(built), plural(calls, "call", "calls")),
     };
     match functions.len() {

@@ -7,7 +7,7 @@ use stepscope_analyze::work::counters::{KernelCounters, PeakSource, Unit, Waste}
 use stepscope_text::{decimal, duration_ms, quoted, share, short, thousands};
 
 use super::severity;
-use crate::facts::Facts;
+use crate::facts::{Facts, ProfiledKernels};
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::Rule;
 use crate::thresholds::{EMPTY_LAUNCH, NOTABLE};
@@ -132,7 +132,8 @@ pub(in crate::rules) fn finding(
     estimate: impl Fn(&KernelCounters) -> Option<Estimate>,
 ) -> Option<Finding> {
     let mut kernels: Vec<TroubledKernel> = facts
-        .counters
+        .get::<ProfiledKernels>()
+        .0
         .iter()
         .filter_map(|kernel| {
             let estimate = estimate(&kernel.counters)?;

@@ -2,7 +2,7 @@
 
 use stepscope_text::{decimal, share, short};
 
-use crate::facts::Facts;
+use crate::facts::{DeviceWork, Facts};
 use crate::finding::Finding;
 use crate::thresholds::REPLAYED;
 use crate::words::frameworks::fewer_launches;
@@ -25,7 +25,8 @@ pub struct Launches {
 
 impl Launches {
     pub(in crate::rules) fn of(facts: &Facts) -> Option<Self> {
-        let (work, busy) = (facts.device.as_ref()?, facts.busy()?);
+        let (work, busy) = (facts.get::<Option<DeviceWork>>(), facts.busy()?);
+        let work = work.as_ref().as_ref()?;
         Some(Launches {
             per_step: work.kernels_per_step,
             mean_us: work.kernel_us,

@@ -23,7 +23,7 @@ use crate::finding::Severity;
 use crate::thresholds;
 
 /// How much a share of the step matters.
-pub(super) fn severity(share: f64) -> Severity {
+pub(crate) fn severity(share: f64) -> Severity {
     if share >= thresholds::SEVERE {
         Severity::Critical
     } else if share >= thresholds::NOTABLE {

@@ -19,8 +19,8 @@ pub struct Ranges {
 impl Ranges {
     /// Those that take a notable share of the step.
     pub(in crate::rules) fn of(facts: &Facts) -> Self {
-        let all = facts.recording.ranges.iter();
-        let named = all.map(|(name, ms)| (name.clone(), *ms, of_step(facts, *ms)));
+        let all = facts.ranges.ms_per_step();
+        let named = all.iter().map(|(name, ms)| (name.clone(), *ms, of_step(facts, *ms)));
         let named = named.filter(|(.., share)| *share >= NOTABLE).take(NAMED);
         Ranges { named: named.collect() }
     }

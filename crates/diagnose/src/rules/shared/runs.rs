@@ -3,14 +3,6 @@
 use stepscope_analyze::curves::pace::Unit;
 use stepscope_text::utc;
 
-use crate::facts::Facts;
-use crate::finding::Finding;
-
-/// The facts of a profile say nothing about a run's curves.
-pub(in crate::rules) fn only_of_runs(_: &Facts) -> Option<Finding> {
-    None
-}
-
 /// A moment, given in seconds since 1970.
 pub(in crate::rules) fn at(seconds: f64) -> String {
     utc((seconds * 1e9) as i64)

@@ -2,117 +2,94 @@
 
 use serde_json::json;
 
-use stepscope_trace::load_test::{Arrivals, Broken, Load};
+use stepscope_results::load_test::{Arrivals, Broken, Load};
+use stepscope_results::table::{Cell, Field, Table, columns};
 
 use super::{Infer, Step, broken, headline, remarks};
-use crate::table::{Cell, Column, Format, Table};
+
+/// A measurement, with the size of its requests.
+struct Line<'a> {
+    step: &'a Step,
+    batch: Option<u64>,
+}
+
+impl Line<'_> {
+    /// Requests per second, and how they are spread.
+    fn open(&self) -> Option<(f64, &'static str)> {
+        match self.step.load {
+            Load::Open { per_second, arrivals: Arrivals::Poisson } => Some((per_second, "poisson")),
+            Load::Open { per_second, arrivals: Arrivals::Constant } => Some((per_second, "constant")),
+            Load::Closed { .. } => None,
+        }
+    }
+
+    fn clients(&self) -> Option<usize> {
+        match self.step.load {
+            Load::Closed { clients } => Some(clients),
+            Load::Open { .. } => None,
+        }
+    }
+
+    fn failed(&self) -> f64 {
+        (self.step.requests - self.step.answered) as f64 / self.step.requests.max(1) as f64
+    }
+}
 
 /// One row per measurement.
 pub fn table(infer: &Infer) -> Table {
-    let mut table = Table::new("bench", columns(infer));
+    let batch = infer.batch;
+    let lines: Vec<Line<'_>> = infer.steps.iter().map(|step| Line { step, batch }).collect();
+    let mut table = Table::of("bench", &columns(), &lines);
+    let open = lines.iter().any(|line| line.open().is_some());
+    table.hide(&[if open { "clients" } else { "rate" }]);
     table.headline = Some(headline(infer));
-    for step in &infer.steps {
-        table.push(row(infer, step));
-    }
     members(infer, &mut table);
     table
 }
 
-fn columns(infer: &Infer) -> Vec<Column> {
-    let open = infer.steps.iter().any(|step| matches!(step.load, Load::Open { .. }));
-    let mut columns = vec![
-        Column::new("rate", "requests/s", Format::Short),
-        Column::new("clients", "clients", Format::Count),
-        Column::new("throughput", "answers/s", Format::Short),
-        Column::new("examples_per_s", "examples/s", Format::Short).optional(),
-        Column::new("p50_ms", "p50", Format::Ms),
-        Column::new("p90_ms", "p90", Format::Ms).optional(),
-        Column::new("p95_ms", "p95", Format::Ms).optional(),
-        Column::new("p99_ms", "p99", Format::Ms),
-        Column::new("p999_ms", "p99.9", Format::Ms).optional(),
-        Column::new("max_ms", "max", Format::Ms),
-        Column::new("failed_fraction", "failed", Format::Percent),
-        Column::new("verdict", "", Format::Text).drawn(),
-        Column::new("broken", "broken", Format::Text).hidden(),
-    ];
-    if let Some(other) = columns.get_mut(usize::from(open)) {
-        other.hidden = true;
-    }
-    let more = [
-        ("mean_ms", Format::Ms),
-        ("service_p50_ms", Format::Ms),
-        ("service_p90_ms", Format::Ms),
-        ("service_p95_ms", Format::Ms),
-        ("service_p99_ms", Format::Ms),
-        ("service_p999_ms", Format::Ms),
-        ("service_max_ms", Format::Ms),
-        ("lateness_p50_ms", Format::Ms),
-        ("lateness_p99_ms", Format::Ms),
-        ("lateness_max_ms", Format::Ms),
-        ("generator_late", Format::Text),
-        ("generator_cpus", Format::Short),
-        ("arrivals", Format::Text),
-        ("seconds", Format::Short),
-        ("warmup_requests", Format::Count),
-        ("requests", Format::Count),
-        ("answered", Format::Count),
-        ("errors", Format::Text),
-        ("bytes_in", Format::Bytes),
-        ("bytes_out", Format::Bytes),
-        ("connections", Format::Count),
-        ("closed_after_answer", Format::Count),
-        ("waited_for_connection", Format::Count),
-    ];
-    columns.extend(more.map(|(key, format)| Column::new(key, key, format).hidden()));
-    columns
-}
-
-fn row(infer: &Infer, step: &Step) -> Vec<Cell> {
-    let (per_second, arrivals, clients) = match step.load {
-        Load::Open { per_second, arrivals: Arrivals::Poisson } => (Some(per_second), Some("poisson"), None),
-        Load::Open { per_second, arrivals: Arrivals::Constant } => (Some(per_second), Some("constant"), None),
-        Load::Closed { clients } => (None, None, Some(clients as u64)),
+fn columns<'a>() -> Vec<Field<Line<'a>>> {
+    let mut columns = columns! { line: Line<'a>;
+        rate: Short "requests/s" => line.open().map(|(per_second, _)| per_second);
+        clients: Count "clients" => line.clients();
+        throughput: Short "answers/s" => line.step.throughput;
+        examples_per_s.optional: Short "examples/s" => line.batch.map(|batch| line.step.throughput * batch as f64);
+        p50_ms: Ms "p50" => line.step.latency.p50;
+        p90_ms.optional: Ms "p90" => line.step.latency.p90;
+        p95_ms.optional: Ms "p95" => line.step.latency.p95;
+        p99_ms: Ms "p99" => line.step.latency.p99;
+        p999_ms.optional: Ms "p99.9" => line.step.latency.p999;
+        max_ms: Ms "max" => line.step.latency.max;
+        failed_fraction: Percent "failed" => line.failed();
+        verdict.drawn: Text "" => line.step.broken.map_or("good", broken);
+        broken.hidden: Text "broken" => line.step.broken.map(broken_id);
     };
-    let (it, service, late) = (&step.latency, &step.service, step.lateness.unwrap_or_default());
-    let errors = step.failures.iter().map(|it| (it.id.clone(), it.count as f64)).collect();
-    vec![
-        per_second.into(),
-        clients.into(),
-        step.throughput.into(),
-        infer.batch.map(|batch| step.throughput * batch as f64).into(),
-        it.p50.into(),
-        it.p90.into(),
-        it.p95.into(),
-        it.p99.into(),
-        it.p999.into(),
-        it.max.into(),
-        ((step.requests - step.answered) as f64 / step.requests.max(1) as f64).into(),
-        step.broken.map_or("good", broken).into(),
-        step.broken.map(broken_id).into(),
-        it.mean.into(),
-        service.p50.into(),
-        service.p90.into(),
-        service.p95.into(),
-        service.p99.into(),
-        service.p999.into(),
-        service.max.into(),
-        late.p50.into(),
-        late.p99.into(),
-        late.max.into(),
-        step.generator_late.into(),
-        step.generator_cpus.into(),
-        arrivals.into(),
-        step.seconds.into(),
-        step.warmup.into(),
-        step.requests.into(),
-        step.answered.into(),
-        Cell::Map(errors),
-        step.bytes_in.into(),
-        step.bytes_out.into(),
-        step.connections.into(),
-        step.closed.into(),
-        step.waited.into(),
-    ]
+    let more = columns! { line: Line<'a>;
+        mean_ms: Ms "mean_ms" => line.step.latency.mean;
+        service_p50_ms: Ms "service_p50_ms" => line.step.service.p50;
+        service_p90_ms: Ms "service_p90_ms" => line.step.service.p90;
+        service_p95_ms: Ms "service_p95_ms" => line.step.service.p95;
+        service_p99_ms: Ms "service_p99_ms" => line.step.service.p99;
+        service_p999_ms: Ms "service_p999_ms" => line.step.service.p999;
+        service_max_ms: Ms "service_max_ms" => line.step.service.max;
+        lateness_p50_ms: Ms "lateness_p50_ms" => line.step.lateness.unwrap_or_default().p50;
+        lateness_p99_ms: Ms "lateness_p99_ms" => line.step.lateness.unwrap_or_default().p99;
+        lateness_max_ms: Ms "lateness_max_ms" => line.step.lateness.unwrap_or_default().max;
+        generator_late: Flag "generator_late" => line.step.generator_late;
+        generator_cpus: Short "generator_cpus" => line.step.generator_cpus;
+        arrivals: Text "arrivals" => line.open().map(|(_, arrivals)| arrivals);
+        seconds: Short "seconds" => line.step.seconds;
+        warmup_requests: Count "warmup_requests" => line.step.warmup;
+        requests: Count "requests" => line.step.requests;
+        answered: Count "answered" => line.step.answered;
+        errors: Map "errors" => Cell::named(line.step.failures.iter().map(|it| (it.id.clone(), it.count as f64)));
+        bytes_in: Bytes "bytes_in" => line.step.bytes_in;
+        bytes_out: Bytes "bytes_out" => line.step.bytes_out;
+        connections: Count "connections" => line.step.connections;
+        closed_after_answer: Count "closed_after_answer" => line.step.closed;
+        waited_for_connection: Count "waited_for_connection" => line.step.waited;
+    };
+    columns.extend(more.into_iter().map(Field::hidden));
+    columns
 }
 
 fn members(infer: &Infer, table: &mut Table) {

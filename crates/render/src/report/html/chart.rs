@@ -1,12 +1,12 @@
 //! Charts of time by category: stacked bars, one per step, as inline SVG, and the breakdown of one step.
 
 use stepscope_analyze::Category;
+use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
 use super::page::{Html, tag, text};
 use crate::format::{decimal, duration_ms, percent};
 use crate::report::palette::color;
-use crate::words::terms;
 
 /// Size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;

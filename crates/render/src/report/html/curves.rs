@@ -1,11 +1,11 @@
 //! What a run logged beside its profile, as small charts: the value over steps, and where the profile was recorded.
 
+use stepscope_results::report::RunBeside;
 use stepscope_trace::series::Series;
 
 use super::chart::plain;
 use super::page::{Html, tag, text};
 use crate::format::{short, thousands};
-use crate::report::RunBeside;
 
 /// Size of one chart in its own units.
 const WIDTH: f64 = 480.0;

@@ -13,13 +13,15 @@ mod timeline;
 use std::io::{self, Write};
 
 use stepscope_analyze::time::summary::HostSummary;
+use stepscope_results::report::Report;
+use stepscope_results::words::{quoted, share, step_times, terms};
 
 use self::chart::Bar;
 use self::page::{Html, tag, text};
 use self::parts::{Value, figures, table};
-use super::{Report, STEPS_FOR_P90};
 use crate::format::{bytes, duration_ms, plural, thousands};
-use crate::words::{quoted, share, step_times, terms};
+use crate::report::words::STEPS_FOR_P90;
+use crate::report::{answer, words};
 
 pub use page::{Section, html_page};
 
@@ -35,7 +37,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
         Section::new("Steps", steps(report)),
         Section::new("One step", timeline::timeline(report)),
-        Section::new("What to do", report.answer_first().map(parts::finding).collect()),
+        Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
         Section::new("Ops", ops(report)),
         Section::new("Devices", devices(report)),
         Section::new("Training curves", report.run.as_ref().map(curves::curves).unwrap_or_default()),
@@ -46,7 +48,7 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if !report.targets.iter().any(|target| target.contains(&report.session)) {
         kicker.push_str(&format!(" · {}", report.session));
     }
-    out.write_all(html_page(&report.answer(), &kicker, &sections).as_bytes())
+    out.write_all(html_page(&answer(report), &kicker, &sections).as_bytes())
 }
 
 fn overview(report: &Report) -> Html {
@@ -66,7 +68,7 @@ fn overview(report: &Report) -> Html {
             }
             add(thousands(report.summary.count as u64), format!("{many} {}", terms::how(&host.how)));
         }
-        _ => add(duration_ms(report.summary.length_ms()), report.step_line().join(" · ")),
+        _ => add(duration_ms(report.summary.length_ms()), words::step_line(report).join(" · ")),
     }
     let winning = report.findings.iter().filter_map(|finding| Some((finding, finding.gain_ms?)));
     if let Some((finding, gain)) = winning.into_iter().find(|(_, gain)| *gain > 0.0) {
@@ -78,19 +80,19 @@ fn overview(report: &Report) -> Html {
         );
     }
     let mut body = figures(&all);
-    if let Some(covers) = report.covers() {
+    if let Some(covers) = words::covers(report) {
         let sentence = Html::sentence(&format!("The report covers {covers}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
-    if let Some(place) = report.in_run() {
+    if let Some(place) = words::in_run(report) {
         let sentence = Html::sentence(&format!("This profile: {place}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
-    if let Some(by) = report.bounded_by() {
+    if let Some(by) = words::bounded_by(report) {
         let sentence = Html::sentence(&format!("Bottleneck: {by}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
-    if let Some(caution) = report.caution() {
+    if let Some(caution) = answer::caution(report) {
         body.push(&tag("p", &[("style", "margin:12px 0 0")], Html::sentence(&caution)));
     }
     body
@@ -154,7 +156,7 @@ fn devices(report: &Report) -> Html {
         })
         .collect();
     let table = table(&["host", "device", "model", "kind", "busy", "steps seen"], &rows);
-    let sampled = report.sampled();
+    let sampled = words::sampled(report);
     let sampled = sampled.iter().map(|line| tag("p", &[("class", "soft")], Html::sentence(line)));
     [table].into_iter().chain(sampled).collect()
 }

@@ -4,13 +4,15 @@
 //! of notebooks from elsewhere strip both.
 
 use stepscope_analyze::{Category, Shares};
+use stepscope_results::report::Report;
+use stepscope_results::words::terms;
 
 use super::chart::{plain, small};
 use super::page::{Html, tag};
 use crate::format::{duration_ms, percent};
 use crate::report::palette::color;
-use crate::report::{Report, promise};
-use crate::words::terms;
+use crate::report::words::promise;
+use crate::report::{answer, words};
 
 /// Findings shown.
 const FINDINGS: usize = 3;
@@ -32,11 +34,11 @@ pub struct Strip<'a> {
 
 /// The fragment.
 pub fn fragment(report: &Report, strip: &Strip<'_>) -> String {
-    let mut body = sentence("font-size:1.15em;font-weight:600;margin:0 0 4px", &report.answer());
-    if let Some(caution) = report.caution() {
+    let mut body = sentence("font-size:1.15em;font-weight:600;margin:0 0 4px", &answer(report));
+    if let Some(caution) = answer::caution(report) {
         body.push(&sentence("margin:0 0 4px", &caution));
     }
-    body.push(&sentence("opacity:.75;margin:0 0 10px", &report.step_line().join(" · ")));
+    body.push(&sentence("opacity:.75;margin:0 0 10px", &words::step_line(report).join(" · ")));
     body.push(&breakdown(report));
     if let Some(host) = report.bound().filter(|host| !host.whole_capture) {
         let chart = small(&super::bars(host), BARS);
@@ -153,7 +155,7 @@ fn findings(report: &Report) -> Html {
         let summary = tag("div", &[], Html::sentence(&words.summary));
         tag("div", &[("style", "margin:0 0 6px")], [label, summary, advice].into_iter().collect())
     };
-    headed("What to do", report.answer_first().take(FINDINGS).map(item).collect())
+    headed("What to do", report.findings.iter().take(FINDINGS).map(item).collect())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use stepscope_diagnose::Finding;
 
 use super::page::{Html, tag, text};
 use crate::format::{decimal, percent, printable, share, thousands};
-use crate::report::promise;
+use crate::report::words::promise;
 
 /// Key figures: a large value with its label below.
 pub fn figures(all: &[(String, String)]) -> Html {

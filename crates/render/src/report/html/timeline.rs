@@ -3,14 +3,14 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::time::typical_step::{PictureSpan, PictureTrack, StepPicture};
+use stepscope_results::report::Report;
+use stepscope_results::words::{quoted, terms};
 use stepscope_trace::{Span, Time};
 
 use super::chart::{legend_of, plain, round_step};
 use super::page::{Html, tag};
 use crate::format::{duration_ms, middle_cut, percent, plural};
-use crate::report::Report;
 use crate::report::palette::color;
-use crate::words::{quoted, terms};
 
 /// Size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use stepscope_capture::grpc::{Keep, Limits, Session};
 use stepscope_read::Progress;
 use stepscope_render::capture as render;
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::report::report;
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
 

@@ -7,7 +7,7 @@ use stepscope_analyze::Category;
 use stepscope_capture::grpc::{CaptureError, SessionFolder};
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_render::capture::{self as render, Window};
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::Profile;
 use stepscope_session::report::report;
 

@@ -9,7 +9,7 @@ use stepscope_capture::grpc::{
     Address, CaptureError, Levels, Options, Recorded, Recorder, Recording, Session, SessionFolder,
 };
 use stepscope_render::capture as render;
-use stepscope_render::report::Report;
+use stepscope_results::report::Report;
 use stepscope_session::report::judge_drawn;
 use stepscope_session::{Problem, Query};
 

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use stepscope_render::fleet::{TABLES, table, write_html, write_json, write_text};
-use stepscope_render::{Select, table as tables};
+use stepscope_render::fleet::{write_html, write_json, write_text};
+use stepscope_render::table as tables;
+use stepscope_results::Select;
+use stepscope_results::fleet::{TABLES, table};
 use stepscope_session::{Cause, Problem};
 
 use super::options::{FleetSource, missing, worse};

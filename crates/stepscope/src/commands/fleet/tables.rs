@@ -6,8 +6,8 @@ use std::path::Path;
 use stepscope_export::{AnyColumn, write_table_parquet};
 use stepscope_fleet::FleetReport;
 use stepscope_fleet::store;
-use stepscope_render::fleet::{TABLES, table};
-use stepscope_render::{Cell, Format, Table};
+use stepscope_results::fleet::{TABLES, table};
+use stepscope_results::{Cell, Format, Table};
 
 use super::problem;
 use crate::failure::Failure;
@@ -24,11 +24,13 @@ pub(super) fn write_parquet(report: &FleetReport, folder: &Path) -> Result<(), F
 }
 
 fn columns(table: &Table) -> Vec<(&'static str, AnyColumn)> {
-    let column = |(place, column): (usize, &stepscope_render::Column)| {
+    let column = |(place, column): (usize, &stepscope_results::Column)| {
         let Cow::Borrowed(name) = column.key else { return None };
         let cells = || table.rows().iter().map(move |row| row.get(place).unwrap_or(&Cell::Null));
         let values = match column.format {
-            Format::Name | Format::Text => AnyColumn::Texts(cells().map(text).collect()),
+            Format::Name | Format::Text | Format::Flag | Format::Map => {
+                AnyColumn::Texts(cells().map(text).collect())
+            }
             // Unknown is not 0: a column with gaps is one of numbers.
             Format::Count | Format::Id if cells().all(|cell| matches!(cell, Cell::Int(_))) => {
                 AnyColumn::Ints(cells().map(|cell| number(cell) as i64).collect())

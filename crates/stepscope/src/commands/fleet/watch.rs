@@ -99,7 +99,7 @@ impl WatchArgs {
             "{} {} looked at. {}",
             plural(done, "new host", "new hosts"),
             was(done),
-            report.answer()
+            stepscope_render::fleet::answer(&report)
         )?;
         out.flush()?;
         Ok(())

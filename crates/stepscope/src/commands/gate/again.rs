@@ -50,7 +50,7 @@ pub(super) struct Again<'a> {
 }
 
 impl AgainArgs {
-    /// What may be recorded again for sides with so many runs; `None` without --retries.
+    /// What may be recorded again, given the number of runs per side; `None` without --retries.
     pub(super) fn ready(&self, runs: usize) -> Result<Option<Again<'_>>, Problem> {
         let Some(command) = &self.retries else { return Ok(None) };
         let cannot = |error: std::io::Error| {

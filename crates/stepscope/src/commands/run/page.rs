@@ -7,10 +7,10 @@ use stepscope_capture::run::{Recorded, Remark, Source, Steps, Window};
 use stepscope_diagnose::hints::{Load, hints};
 use stepscope_diagnose::warnings::{Warning, warning};
 use stepscope_read::Progress;
-use stepscope_render::run::{RunPage, RunSteps, SteadyUse, StepSource, Verdict};
+use stepscope_results::run::{RunPage, RunSteps, SteadyUse, StepSource, Verdict};
+use stepscope_results::usage::{Spread, Usage};
 use stepscope_session::report::{judge, look};
 use stepscope_session::{PerHost, Query, ResolvedSession};
-use stepscope_trace::usage::{Spread, Usage};
 
 /// With fewer samples than this, no hint is given: a start-up is not a run.
 const FEW_SAMPLES: u64 = 20;
@@ -81,8 +81,8 @@ fn verdict(path: &Path) -> Option<Verdict> {
     let looked = PerHost::at(chosen, &Progress::new(), |profile| look(&profile)).ok()?;
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     Some(Verdict {
-        sentence: report.answer(),
-        id: report.leading().map(|finding| finding.id().to_owned()),
+        sentence: stepscope_render::report::answer(&report),
+        id: report.findings.first().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
     })
 }

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stepscope_capture::bench::Stop;
+use stepscope_capture::at_interrupts;
 use stepscope_query::{Database, FUNCTIONS, TABLES};
 use stepscope_read::Progress;
 
@@ -38,8 +38,8 @@ pub(super) fn run(database: &Database, terminal: &Terminal) -> Result<(), Failur
     terminal.remark(HELP);
     let running = Running::default();
     let current = running.clone();
-    Stop::at_interrupts(move || current.get().stop())?;
-    let mut editor = Editor::new("sql_history", candidates);
+    at_interrupts(move || current.get().stop())?;
+    let mut editor = Editor::new("sql_history", candidates)?;
     let mut query = String::new();
     while let Some(line) = editor.line(if query.is_empty() { "sql> " } else { "...> " })? {
         let line = line.trim();
@@ -126,7 +126,7 @@ fn candidates(before: &[&str], word: &str) -> Vec<String> {
     }
     let named = |table: &&stepscope_query::Table| before.contains(&table.name);
     let all = TABLES.iter().any(|table| named(&table));
-    let columns = TABLES.iter().filter(|table| named(table) || !all).flat_map(|table| table.columns);
+    let columns = TABLES.iter().filter(|table| named(table) || !all).flat_map(|table| table.columns.iter());
     let calls = FUNCTIONS.iter().filter_map(|function| function.call.split('(').next());
     let mut found = pick(&mut tables().chain(columns.map(|column| column.name)).chain(calls));
     found.extend(keywords);

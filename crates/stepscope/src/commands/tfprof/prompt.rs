@@ -28,7 +28,7 @@ A line is a view and its options: scope -max_depth 3 -select micros,bytes -order
 
 /// Source of the lines.
 enum Lines {
-    Terminal(Editor),
+    Terminal(Box<Editor>),
     Pipe(io::Lines<io::StdinLock<'static>>),
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let mut lines = match interactive {
-        true => Lines::Terminal(Editor::new("tfprof_history", candidates)),
+        true => Lines::Terminal(Box::new(Editor::new("tfprof_history", candidates)?)),
         false => Lines::Pipe(io::stdin().lock().lines()),
     };
     if interactive {

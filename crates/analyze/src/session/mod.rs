@@ -1,0 +1,247 @@
+//! What all hosts of a session say together: runs every analysis on one host ([`HostPartial::of`]), merges hosts, and
+//! finishes what each analysis found ([`Session::finish`]). Nothing is judged here.
+//!
+//! A new analysis is a file with its [`Analysis`], and one line in the list below.
+
+mod gathering;
+
+use std::ops::Deref;
+
+use crate::analysis::Analysis;
+use crate::context::Context;
+use crate::devices::bottleneck::DeviceDetail;
+use crate::devices::collectives::CollectivesPartial;
+use crate::devices::feeding::Feeding;
+use crate::devices::gpu_samples::{GpuSamplesPartial, Wall};
+use crate::input::InputPartial;
+use crate::memory::MemoryPartial;
+use crate::recording::issues::Issues;
+use crate::recording::tracer_frames::TracerFrames;
+use crate::states::missing_device::MissingDevice;
+use crate::time::callbacks::Callbacks;
+use crate::time::checkpoint_cost::CheckpointCost;
+use crate::time::eager::Eager;
+use crate::time::graph_loops::GraphLoops;
+use crate::time::named_ranges::NamedRanges;
+use crate::time::odd_steps::OddSteps;
+use crate::time::optimizer::Updates;
+use crate::time::pipeline_setup::SetUp;
+use crate::time::requests::RequestsPartial;
+use crate::time::summary::{HostSummary, Summary};
+use crate::time::uneven_steps::UnevenSteps;
+use crate::vocabulary::has_timeline;
+use crate::work::counters::CountersPartial;
+use crate::work::functions::FunctionsPartial;
+use crate::work::kernels::KernelsPartial;
+use crate::work::ops::OpsPartial;
+use crate::work::program_types::ProgramTypes;
+
+pub use gathering::{Gathering, Timeline};
+
+/// Declares what a host says, how hosts are merged and bounded, and the results, from one list. Analyses in one pair of
+/// braces run one after the other; the groups run side by side.
+macro_rules! analyses {
+    (
+        bottleneck { $($(#[doc = $about:literal])+ $detail:ident: $of_host:ty,)+ }
+        $({ $($(#[doc = $doc:literal])+ $field:ident: $analysis:ty,)+ })+
+    ) => {
+        /// Everything that one host has to say.
+        #[derive(Debug, serde::Serialize, serde::Deserialize)]
+        pub struct HostPartial {
+            summary: HostSummary,
+            $($(#[doc = $about])+ #[serde(default)] $detail: Option<$of_host>,)+
+            /// Does it say what ran when?
+            timeline: bool,
+            wall: Option<Wall>,
+            sums: Sums,
+        }
+
+        impl HostPartial {
+            /// Runs the analyses on one host.
+            pub fn of(context: &Context) -> Self {
+                let summary = HostSummary::of(context);
+                // Whoever makes what all groups share must not wait for another group, so it is made before they part.
+                context.launches();
+                context.trace.rest_arguments();
+                let mut sums = Sums::default();
+                $(let mut $detail = None;)+
+                rayon::scope(|scope| {
+                    $(scope.spawn(|_| {
+                        $(sums.$field = Analysis::of(context);)+
+                    });)+
+                    $(scope.spawn(|_| $detail = <$of_host>::of(context));)+
+                });
+                let (timeline, wall) = (has_timeline(context.trace), Wall::of(context.trace));
+                HostPartial { summary, $($detail,)+ timeline, wall, sums }
+            }
+        }
+
+        /// What hosts have to say together. Analyses that a stored partial does not know say nothing.
+        #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        struct Sums {
+            $($($field: $analysis,)+)+
+        }
+
+        impl Sums {
+            fn merge(mut self, other: Sums) -> Self {
+                $($(self.$field.merge(other.$field);)+)+
+                self
+            }
+
+            fn bound(&mut self) {
+                $($(self.$field.bound();)+)+
+            }
+        }
+
+        /// The results of all analyses.
+        #[derive(Debug)]
+        pub struct Results {
+            $($(#[doc = $about])+ pub $detail: Option<$of_host>,)+
+            $($($(#[doc = $doc])+ pub $field: <$analysis as Analysis>::Output,)+)+
+        }
+
+        /// What one host says about its steps, and what is only of interest of the host that limits the step.
+        #[derive(Debug)]
+        struct OfHost {
+            summary: HostSummary,
+            $($detail: Option<$of_host>,)+
+        }
+
+        impl HostPartial {
+            fn into_parts(self) -> (OfHost, Sums) {
+                (OfHost { summary: self.summary, $($detail: self.$detail,)+ }, self.sums)
+            }
+        }
+
+        impl Results {
+            fn of(bottleneck: Option<OfHost>, sums: Sums) -> Self {
+                $(let mut $detail = None;)+
+                if let Some(host) = bottleneck {
+                    $($detail = host.$detail;)+
+                }
+                Results { $($detail,)+ $($($field: sums.$field.finish(),)+)+ }
+            }
+        }
+    };
+}
+
+analyses! {
+    bottleneck {
+        /// The bottleneck device of the host that limits the step.
+        detail: DeviceDetail,
+        /// Long steps of that host that occur now and then.
+        odd: OddSteps,
+        /// Why some steps of that host take longer than the others.
+        uneven: UnevenSteps,
+    }
+    {
+        /// What is wrong with the recordings, the worst first.
+        issues: Issues,
+    }
+    {
+        /// All ops.
+        ops: OpsPartial,
+        /// Where batches come from.
+        input: InputPartial,
+        /// The allocators.
+        memory: MemoryPartial,
+    }
+    {
+        /// Eager execution.
+        eager: Eager,
+        /// Host callbacks.
+        callbacks: Callbacks,
+        /// Loops inside the compiled step.
+        graph_loops: GraphLoops,
+        /// Pipelines that are set up in the steps.
+        setup: SetUp,
+        /// The optimizer's updates.
+        updates: Updates,
+        /// What surrounds output.
+        checkpoint_cost: CheckpointCost,
+        /// Compiled functions.
+        functions: FunctionsPartial,
+    }
+    {
+        /// Kernels.
+        kernels: KernelsPartial,
+        /// What ranks exchange, and how long they wait for one another.
+        collectives: CollectivesPartial,
+    }
+    {
+        /// Types of the products of attached programs.
+        program_types: ProgramTypes,
+        /// Hardware counters of kernels.
+        counters: CountersPartial,
+        /// What a monitor sampled of GPUs.
+        gpu_samples: GpuSamplesPartial,
+        /// Requests that a server recorded one by one; `None` without any.
+        requests: RequestsPartial,
+        /// Devices, and the calls that feed them.
+        feeding: Feeding,
+        /// Why no kernel of a device was recorded; `None` where some were.
+        missing_device: Option<MissingDevice>,
+        /// Ranges around time of which nothing else is known.
+        ranges: NamedRanges,
+        /// The share of events that are frames of a Python tracer.
+        tracer_frames: TracerFrames,
+    }
+}
+
+impl Default for Results {
+    fn default() -> Self {
+        Results::of(None, Sums::default())
+    }
+}
+
+impl HostPartial {
+    /// When it was recorded, if it has a time of day.
+    pub fn wall(&self) -> Option<Wall> {
+        self.wall
+    }
+
+    /// Its collectives.
+    pub fn collectives(&self) -> &CollectivesPartial {
+        &self.sums.collectives
+    }
+
+    /// What it says about the time that it covers; `None` if it has no timeline.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.timeline.then_some(Timeline { wall: self.wall })
+    }
+
+    /// Limits what grows with the length of a recording, for files.
+    pub fn bound(&mut self) {
+        self.summary.bound();
+        self.sums.bound();
+    }
+}
+
+/// What all hosts of a session say together.
+#[derive(Debug)]
+pub struct Session {
+    /// Does any host say what ran when?
+    pub timeline: bool,
+    /// Steps and their breakdown.
+    pub summary: Summary,
+    /// What the analyses found.
+    pub results: Results,
+}
+
+impl Session {
+    /// Puts the hosts together; `None` of no host.
+    pub fn finish(hosts: Vec<HostPartial>) -> Option<Self> {
+        let mut gathering = Gathering::new(hosts.iter().filter_map(HostPartial::timeline));
+        hosts.into_iter().for_each(|host| gathering.add(host));
+        gathering.finish()
+    }
+}
+
+impl Deref for Session {
+    type Target = Results;
+
+    fn deref(&self) -> &Results {
+        &self.results
+    }
+}

@@ -1,0 +1,318 @@
+//! Joins what ran with the programs: finds each instruction, its cost, and how often it ran.
+
+use rustc_hash::FxHashMap;
+use stepscope_hlo::{Costs, Instruction, InstructionId, Module, Phases, label, scope};
+use stepscope_trace::{Dur, KindId};
+
+use super::executed::{Executed, ProgramRef, Tally};
+use super::modules::{ModuleBytes, modules};
+use super::{OpEntry, OpFacts, OpTotals, ProgramFacts, ProgramKey, ProgramsPartial};
+use crate::context::Context;
+use crate::vocabulary::names::hlo_opcode;
+use crate::window::Windows;
+
+/// Where arrays in the host's memory lie.
+const HOST_SPACE: i64 = 5;
+/// Operands that are followed to find where an instruction without a name comes from.
+const FOLLOWED: usize = 8;
+
+pub(super) fn join(context: &Context, windows: &Windows) -> ProgramsPartial {
+    let mut executed = Executed::of(context, windows);
+    let found = modules(context.trace);
+    let mut partial = ProgramsPartial::default();
+    let kernels = std::mem::take(&mut executed.unnamed);
+    assign_unnamed(context, &found, &mut executed, kernels);
+    for module in &found {
+        let key = ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) };
+        let refers = |program: &ProgramRef| match program {
+            ProgramRef::Number(number) => *number == module.program_id,
+            ProgramRef::Name(name) => is_only(&found, context.trace.str(*name), module),
+            ProgramRef::Unknown => false,
+        };
+        let programs: Vec<ProgramRef> =
+            executed.ops.keys().copied().filter(|program| refers(program)).collect();
+        if programs.is_empty() {
+            let instructions = Module::instructions_in(module.bytes);
+            let facts = ProgramFacts { has_module: true, instructions, ..ProgramFacts::default() };
+            partial.programs.insert(key, facts);
+            continue;
+        }
+        let mut tallies: FxHashMap<String, Tally> = FxHashMap::default();
+        let mut runs = 0;
+        for program in programs {
+            runs += executed.runs.remove(&program).map_or(0, |runs| runs.len() as u64);
+            tallies.extend(executed.ops.remove(&program).unwrap_or_default());
+        }
+        add_program(&mut partial, key, module, tallies, runs);
+    }
+    add_strangers(context, &mut partial, executed);
+    partial
+}
+
+/// Whether a name means this module and no other.
+fn is_only(found: &[ModuleBytes<'_>], name: &str, module: &ModuleBytes<'_>) -> bool {
+    name == module.name && found.iter().filter(|other| other.name == name).count() == 1
+}
+
+/// Programs that ran, but are not in the profile.
+fn add_strangers(context: &Context, partial: &mut ProgramsPartial, executed: Executed) {
+    for (program, tallies) in executed.ops {
+        let key = match program {
+            ProgramRef::Number(number) => ProgramKey { name: String::new(), id: Some(number) },
+            ProgramRef::Name(name) => ProgramKey { name: context.trace.str(name).to_owned(), id: None },
+            ProgramRef::Unknown => ProgramKey { name: String::new(), id: None },
+        };
+        let runs = executed.runs.get(&program).map_or(0, |runs| runs.len() as u64);
+        let time = tallies.values().fold(Dur::ZERO, |sum, tally| sum + tally.own);
+        partial.programs.insert(key.clone(), ProgramFacts { runs, time, ..ProgramFacts::default() });
+        let ops = partial.ops.entry(key).or_default();
+        for (op, tally) in tallies {
+            ops.insert(op.clone(), stranger(&op, &tally));
+        }
+    }
+}
+
+/// An instruction that no program holds.
+fn stranger(op: &str, tally: &Tally) -> OpEntry {
+    let opcode = hlo_opcode(op).to_owned();
+    let facts = OpFacts { category: opcode.clone(), opcode, ..OpFacts::default() };
+    OpEntry { facts, totals: totals(tally, most_of_a_kind(tally)) }
+}
+
+/// Executions if each runs any number of different kernels, but none twice.
+fn most_of_a_kind(tally: &Tally) -> u64 {
+    if tally.kernels { tally.by_kind.values().copied().max().unwrap_or(0) } else { tally.events }
+}
+
+fn totals(tally: &Tally, executions: u64) -> OpTotals {
+    OpTotals { executions, events: tally.events, total: tally.total, own: tally.own, by_name: tally.by_name }
+}
+
+fn add_program(
+    partial: &mut ProgramsPartial,
+    key: ProgramKey,
+    bytes: &ModuleBytes<'_>,
+    tallies: FxHashMap<String, Tally>,
+    runs: u64,
+) {
+    let Some(module) = Module::read(bytes.bytes) else {
+        let ops = tallies.iter().map(|(op, tally)| (op.clone(), stranger(op, tally))).collect();
+        partial.ops.insert(key.clone(), ops);
+        partial.programs.insert(key, ProgramFacts { runs, ..ProgramFacts::default() });
+        return;
+    };
+    let program = Described::of(&module);
+    let usual = usual_executions(&program, &tallies);
+    let mut ops = std::collections::BTreeMap::new();
+    let mut facts = ProgramFacts {
+        has_module: true,
+        instructions: module.instructions.len() as u64,
+        runs,
+        time: Dur::ZERO,
+        cost_once: program.costs.total(),
+        peak_bytes: module.memory().iter().find(|memory| memory.space == 0).map(|memory| memory.peak_bytes),
+        trains: program.phases.trains,
+    };
+    let mut most = 0;
+    for (op, tally) in tallies {
+        facts.time += tally.own;
+        let Some(id) = program.find(&op) else {
+            ops.insert(op.clone(), stranger(&op, &tally));
+            continue;
+        };
+        let executions = executions(&program, id, &tally, &usual);
+        if program.is_outermost(id) {
+            most = most.max(executions);
+        }
+        let mut entry = OpEntry { facts: program.facts(id), totals: totals(&tally, executions) };
+        if let Some((flops, bytes)) = tally.stated {
+            entry.facts.cost = stated(entry.facts.cost, flops, bytes);
+        }
+        ops.insert(op, entry);
+    }
+    if facts.runs == 0 {
+        facts.runs = most;
+    }
+    partial.programs.insert(key.clone(), facts);
+    partial.ops.insert(key, ops);
+}
+
+/// The cost that the profile states, which knows the hardware. The split by unit stays what the program says.
+fn stated(own: stepscope_hlo::Cost, flops: u64, bytes: u64) -> stepscope_hlo::Cost {
+    let mut cost = own;
+    cost.bytes = bytes;
+    cost.unknown_bytes = 0;
+    if own.flops() != flops {
+        cost.unknown_flops = 0;
+        match own.matrix_type() {
+            Some(kind) => {
+                cost.matrix = Default::default();
+                cost.matrix[kind as usize] = flops;
+                cost.vector = 0;
+            }
+            None => cost.vector = flops,
+        }
+    }
+    cost
+}
+
+/// A module with everything that its instructions are asked for.
+struct Described<'m, 'a> {
+    module: &'m Module<'a>,
+    costs: Costs,
+    phases: Phases,
+    by_name: FxHashMap<&'a str, InstructionId>,
+}
+
+impl<'m, 'a> Described<'m, 'a> {
+    fn of(module: &'m Module<'a>) -> Self {
+        let by_name =
+            module.instructions.iter().zip(0..).map(|(instruction, id)| (instruction.name, id)).collect();
+        Described { module, costs: Costs::of(module), phases: Phases::of(module), by_name }
+    }
+
+    fn find(&self, op: &str) -> Option<InstructionId> {
+        self.by_name.get(op).copied()
+    }
+
+    fn is_outermost(&self, id: InstructionId) -> bool {
+        self.module
+            .instruction(id)
+            .is_some_and(|instruction| Some(instruction.computation) == self.module.entry)
+    }
+
+    fn facts(&self, id: InstructionId) -> OpFacts {
+        let Some(instruction) = self.module.instruction(id) else { return OpFacts::default() };
+        let named = self.origin(id, instruction);
+        let spaces = |instruction: &Instruction<'_>| {
+            instruction.shape.leaves().iter().any(|leaf| leaf.memory_space() == HOST_SPACE)
+        };
+        let moves = instruction.opcode.starts_with("copy")
+            && (spaces(instruction) || self.module.operands(instruction).any(spaces));
+        OpFacts {
+            opcode: instruction.opcode.to_owned(),
+            category: self.module.category(instruction),
+            label: label(named.op_name),
+            scope: scope(named.op_name),
+            source: self.module.source(named).map(|source| source.to_string()).unwrap_or_default(),
+            phase: self.phases.of_instruction(id),
+            cost: self.costs.instruction(id),
+            link_bytes: self.module.collective(instruction).and_then(|collective| collective.link_bytes),
+            container: self.module.is_container(instruction),
+            known: true,
+            host_memory: moves,
+        }
+    }
+
+    /// The instruction that says where this one comes from: itself; the most expensive one inside; or what it works on.
+    fn origin(&self, id: InstructionId, instruction: &'m Instruction<'a>) -> &'m Instruction<'a> {
+        let says = |instruction: &Instruction<'_>| !instruction.op_name.is_empty();
+        if says(instruction) {
+            return instruction;
+        }
+        let inside = instruction.called.first().and_then(|&callee| self.module.computation(callee));
+        let inside = inside.filter(|_| instruction.opcode == "fusion");
+        let named = inside.into_iter().flat_map(|inside| self.module.instructions_of(inside));
+        let named = named.filter(|(_, inner)| says(inner));
+        if let Some((_, inner)) = named.max_by_key(|(id, _)| self.costs.instruction(*id).flops()) {
+            return inner;
+        }
+        let mut next = self.module.instruction(id);
+        for _ in 0..FOLLOWED {
+            next = next.and_then(|instruction| self.module.operand(instruction, 0));
+            match next {
+                Some(operand) if says(operand) => return operand,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        instruction
+    }
+}
+
+/// How often the instructions of each computation ran, as those that run one kernel each say: most of them agree.
+fn usual_executions(program: &Described<'_, '_>, tallies: &FxHashMap<String, Tally>) -> FxHashMap<u32, u64> {
+    let mut counts: FxHashMap<u32, FxHashMap<u64, u64>> = FxHashMap::default();
+    for (op, tally) in tallies.iter().filter(|(_, tally)| tally.kernels) {
+        let Some(instruction) = program.find(op).and_then(|id| program.module.instruction(id)) else {
+            continue;
+        };
+        if instruction.opcode == "fusion" && tally.by_kind.len() == 1 {
+            *counts.entry(instruction.computation).or_default().entry(tally.events).or_default() += 1;
+        }
+    }
+    let most = |seen: FxHashMap<u64, u64>| seen.into_iter().max_by_key(|&(count, times)| (times, count));
+    counts.into_iter().filter_map(|(computation, seen)| Some((computation, most(seen)?.0))).collect()
+}
+
+/// Executions of an instruction. A library call runs several kernels per execution, the same one twice at times.
+fn executions(
+    program: &Described<'_, '_>,
+    id: InstructionId,
+    tally: &Tally,
+    usual: &FxHashMap<u32, u64>,
+) -> u64 {
+    let most = most_of_a_kind(tally);
+    let computation = program.module.instruction(id).map(|instruction| instruction.computation);
+    match computation.and_then(|computation| usual.get(&computation)) {
+        Some(&usual) if tally.kernels && usual > 0 && most.is_multiple_of(usual) => usual,
+        _ => most,
+    }
+}
+
+/// Finds the instructions of kernels that name none, by the kernel's name: generated kernels are named after their instruction.
+/// A name that fits instructions of several programs fits none.
+fn assign_unnamed(
+    context: &Context,
+    found: &[ModuleBytes<'_>],
+    executed: &mut Executed,
+    kernels: FxHashMap<(ProgramRef, KindId), Tally>,
+) {
+    if kernels.is_empty() {
+        return;
+    }
+    let ran: Vec<&ModuleBytes<'_>> = {
+        let numbers = |module: &&ModuleBytes<'_>| {
+            let refers = |program: &ProgramRef| match program {
+                ProgramRef::Number(number) => *number == module.program_id,
+                ProgramRef::Name(name) => context.trace.str(*name) == module.name,
+                ProgramRef::Unknown => false,
+            };
+            executed.ops.keys().any(refers) || kernels.keys().any(|(program, _)| refers(program))
+        };
+        found.iter().filter(numbers).collect()
+    };
+    let mut names: FxHashMap<String, Vec<(u64, String)>> = FxHashMap::default();
+    for bytes in if ran.is_empty() { found.iter().collect() } else { ran } {
+        let Some(module) = Module::read(bytes.bytes) else { continue };
+        for instruction in &module.instructions {
+            let kernel = as_kernel(instruction.name);
+            names.entry(kernel).or_default().push((bytes.program_id, instruction.name.to_owned()));
+        }
+    }
+    for ((program, kind), mut tally) in kernels {
+        let kernel = context.trace.kind_name(kind);
+        let fits = names
+            .get(&as_kernel(kernel.strip_suffix(".kd").unwrap_or(kernel)))
+            .map_or(&[][..], Vec::as_slice);
+        let mut fits = fits.iter().filter(|(id, _)| match program {
+            ProgramRef::Number(number) => number == *id,
+            _ => true,
+        });
+        if let (Some((id, op)), None) = (fits.next(), fits.next()) {
+            tally.by_name = true;
+            executed
+                .ops
+                .entry(ProgramRef::Number(*id))
+                .or_default()
+                .entry(op.clone())
+                .or_default()
+                .add(tally);
+        }
+    }
+}
+
+/// The name of the kernel that is generated for an instruction.
+fn as_kernel(op: &str) -> String {
+    op.replace(['.', '-'], "_")
+}

@@ -1,0 +1,123 @@
+//! What programs keep in memory, by the compiler's own assignment: who is live at the peak, and where it comes from.
+
+use stepscope_hlo::{LiveBuffer, MemoryUse, Module, label, scope};
+use stepscope_trace::Dur;
+
+use super::modules::modules;
+use super::{ProgramKey, ProgramsPartial};
+use crate::context::Context;
+
+/// The memory of one program in one memory space.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramMemory {
+    /// The program.
+    pub program: ProgramKey,
+    /// Time in its instructions; zero if it never ran.
+    pub time: Dur,
+    /// Figures; what is live is in [`Self::live`].
+    pub figures: MemoryUse,
+    /// The instruction that fills the memory most, and what it is.
+    pub peak_at: (String, String),
+    /// What is live at the peak, the largest first.
+    pub live: Vec<LiveValue>,
+}
+
+/// A value that exists at the peak.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveValue {
+    /// Argument, output, constant or temporary.
+    pub kind: &'static str,
+    /// Bytes with padding.
+    pub bytes: u64,
+    /// Bytes of its elements.
+    pub unpadded: Option<u64>,
+    /// The instruction that makes it; empty if unknown.
+    pub instruction: String,
+    /// Its shape.
+    pub shape: String,
+    /// The framework's name.
+    pub label: String,
+    /// The user's scopes.
+    pub scope: String,
+    /// The line of source.
+    pub source: String,
+}
+
+impl LiveValue {
+    /// The instruction that makes it; empty if unknown.
+    pub fn made_by(&self) -> &str {
+        &self.instruction
+    }
+}
+
+/// The memory of the programs of one host, or of several merged.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramMemories {
+    /// Programs that ran, the one with the most time first; all programs if none ran.
+    pub programs: Vec<ProgramMemory>,
+}
+
+impl ProgramMemories {
+    /// The memory of one host's programs.
+    pub fn of(context: &Context) -> Self {
+        let found = modules(context.trace);
+        let ran = ProgramsPartial::of(context).times();
+        let mut programs = Vec::new();
+        for module in &found {
+            let key = ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) };
+            let time = ran.get(&key).copied().unwrap_or_default();
+            if time == Dur::ZERO && !ran.is_empty() {
+                continue;
+            }
+            let Some(read) = Module::read(module.bytes) else { continue };
+            let spaces = read.memory().into_iter().filter(|memory| memory.total_bytes > 0);
+            programs.extend(spaces.map(|memory| describe(&read, &key, time, memory)));
+        }
+        let mut all = ProgramMemories { programs };
+        all.rank();
+        all
+    }
+
+    /// Adds another host. A program that both ran is the same on both.
+    pub fn merge(&mut self, other: ProgramMemories) {
+        for one in other.programs {
+            let same = |own: &&mut ProgramMemory| {
+                own.program == one.program && own.figures.space == one.figures.space
+            };
+            match self.programs.iter_mut().find(same) {
+                Some(own) => own.time += one.time,
+                None => self.programs.push(one),
+            }
+        }
+        self.rank();
+    }
+
+    fn rank(&mut self) {
+        self.programs.sort_by(|a, b| {
+            let peak = |memory: &ProgramMemory| memory.figures.peak_bytes;
+            b.time.cmp(&a.time).then_with(|| peak(b).cmp(&peak(a))).then_with(|| a.program.cmp(&b.program))
+        });
+    }
+}
+
+fn describe(module: &Module<'_>, key: &ProgramKey, time: Dur, memory: MemoryUse) -> ProgramMemory {
+    let live = memory.live.iter().map(|buffer| value(module, buffer)).collect();
+    let at = memory.peak_instruction.and_then(|id| module.instruction(id));
+    let peak_at = at.map(|at| (at.name.to_owned(), label(at.op_name))).unwrap_or_default();
+    let figures = MemoryUse { live: Vec::new(), ..memory };
+    ProgramMemory { program: key.clone(), time, figures, peak_at, live }
+}
+
+fn value(module: &Module<'_>, buffer: &LiveBuffer) -> LiveValue {
+    let (kind, bytes, unpadded) = (buffer.kind.name(), buffer.size, buffer.unpadded);
+    let known = LiveValue { kind, bytes, unpadded, ..LiveValue::default() };
+    let Some(instruction) = buffer.instruction.and_then(|id| module.instruction(id)) else { return known };
+    LiveValue {
+        instruction: instruction.name.to_owned(),
+        shape: instruction.shape.at(&buffer.path).map(ToString::to_string).unwrap_or_default(),
+        label: label(instruction.op_name),
+        scope: scope(instruction.op_name),
+        source: module.source(instruction).map(|source| source.to_string()).unwrap_or_default(),
+        ..known
+    }
+}

@@ -1,0 +1,38 @@
+//! Programs that XLA compiled, as profiles carry them: what they compute, what it costs, what they keep in memory, and which
+//! line of the user's source each instruction comes from.
+//!
+//! ```text
+//! read      bytes of an `HloProto` → a module of computations and instructions
+//! cost      operations and bytes per instruction, by XLA's own rules
+//! memory    the compiler's buffers, and who is live at the peak
+//! text      programs as XLA prints them
+//! scope     the user's scopes, and the phase of a training step
+//! ```
+//!
+//! The crate knows nothing about recordings: how often and how long an instruction ran is joined elsewhere.
+
+mod category;
+mod collective;
+mod config;
+mod cost;
+mod fields;
+mod frames;
+mod memory;
+mod module;
+mod read;
+mod schema;
+mod scope;
+mod shape;
+mod text;
+
+pub use collective::{Collective, collective_kind};
+pub use cost::{Cost, Costs, MatrixType};
+pub use frames::{Frames, Source};
+pub use memory::{Allocation, AllocationKind, Buffer, Buffers, HeapPoint, LiveBuffer, MemoryUse};
+pub use module::{
+    Alias, Computation, ComputationId, ConvolutionDims, DotDims, Instruction, InstructionId, Module,
+    WindowDim,
+};
+pub use scope::{Phase, Phases, label, primitive, scope};
+pub use shape::{ElementType, Layout, Shape};
+pub use text::TextOptions;
