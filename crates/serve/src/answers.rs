@@ -21,7 +21,7 @@ use stepscope_trace::Time;
 use tokio::sync::Semaphore;
 
 use crate::error::{Refusal, problem_json};
-use crate::store::{Opened, Timeline};
+use crate::store::Opened;
 
 /// How long one answer may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -172,25 +172,6 @@ pub(crate) fn view(
         }
         Ok(bytes(&columns_json(&table, &view.ways())))
     })
-}
-
-/// What was live in an allocator at a moment of the session, in picoseconds.
-pub(crate) fn memory_at(opened: &Timeline, allocator: usize, at: i64) -> Result<Value, Refusal> {
-    let ledgers = opened.ledgers();
-    let (host, name) = ledgers.allocators.get(allocator).ok_or(Refusal::Missing("allocator"))?;
-    let loaded = opened.model.profile.hosts.get(*host).ok_or(Refusal::Broken)?;
-    let ledger = ledgers.hosts.get(*host).ok_or(Refusal::Broken)?;
-    let moment = Time::from_ps(at) - opened.model.host(*host).shift;
-    let context = loaded.context();
-    let alive = ledger.alive_at(&context, name, moment);
-    let (in_use, rows) = alive.map_or((None, Vec::new()), |(in_use, rows)| (Some(in_use), rows));
-    let rows = rows.into_iter().map(|row| {
-        json!({
-            "op": row.op, "bytes": row.bytes, "blocks": row.blocks, "shape": row.shape, "data_type": row.data_type,
-            "region": row.region,
-        })
-    });
-    Ok(json!({"t_ns": at as f64 / 1e3, "in_use": in_use, "rows": rows.collect::<Vec<_>>()}))
 }
 
 /// Two sessions compared.

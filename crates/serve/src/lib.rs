@@ -17,6 +17,7 @@ mod error;
 mod fleet;
 mod guard;
 mod home;
+mod memory;
 mod offline;
 mod query;
 mod routes;

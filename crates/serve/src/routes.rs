@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, 
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answers::{self, heavy};
 use crate::assets::Asset;
@@ -24,6 +24,7 @@ use crate::error::Refusal;
 use crate::fleet;
 use crate::guard::{Guard, HEADERS};
 use crate::home::{self, Home};
+use crate::memory;
 use crate::query::{LONGEST, Query};
 use crate::sql;
 use crate::store::{Opened, Store, Timeline};
@@ -69,7 +70,7 @@ impl Reply {
         Reply { kind: JSON, body: body.into(), file: None }
     }
 
-    pub(crate) fn value(value: &serde_json::Value) -> Self {
+    pub(crate) fn value(value: &Value) -> Self {
         Reply::json(answers::bytes(value))
     }
 }
@@ -121,6 +122,8 @@ pub(crate) fn router(app: App) -> Router {
         .route("/view/{name}", data(|asked| Box::pin(view(asked))))
         .route("/csv/{name}", data(|asked| Box::pin(csv(asked))))
         .route("/memory_at", data(|asked| Box::pin(memory_at(asked))))
+        .route("/memory_over", data(|asked| Box::pin(memory_over(asked))))
+        .route("/memory_map", data(|asked| Box::pin(memory_map(asked))))
         .route("/sql", data(|asked| Box::pin(sql_answer(asked))))
         .route("/model", data(|asked| Box::pin(model(asked))))
         .route("/model/view", data(|asked| Box::pin(model_view(asked))))
@@ -340,7 +343,22 @@ async fn memory_at(asked: Asked) -> Answer {
     let (session, query) = asked.session()?;
     let (allocator, at) = (query.number("allocator")?, query.ns("t_ns")?);
     let opened = session.timeline().await?;
-    heavy(move || answers::memory_at(&opened, allocator, at).map(|value| Reply::value(&value))).await
+    heavy(move || memory::at(&opened, allocator, at).map(|value| Reply::value(&value))).await
+}
+
+async fn memory_over(asked: Asked) -> Answer {
+    of_allocator(asked, memory::over_time).await
+}
+
+async fn memory_map(asked: Asked) -> Answer {
+    of_allocator(asked, memory::map).await
+}
+
+async fn of_allocator(asked: Asked, answer: fn(&Timeline, usize) -> Result<Value, Refusal>) -> Answer {
+    let (session, query) = asked.session()?;
+    let allocator = query.number("allocator")?;
+    let opened = session.timeline().await?;
+    heavy(move || answer(&opened, allocator).map(|value| Reply::value(&value))).await
 }
 
 /// A query of the console.

@@ -161,6 +161,32 @@ fn every_address_answers_about_the_sample() {
 }
 
 #[test]
+fn the_memory_of_a_snapshot_is_drawn_as_it_was() {
+    use stepscope_testkit::snapshot::{Pickler, Simulated, Writer};
+    let program = Simulated::random(&mut Rng::new(7), 600);
+    let folder = TempDir::new().unwrap();
+    let bytes = Pickler::dump(Writer::Python(4), &program.snapshot(usize::MAX));
+    fs::write(folder.path().join("snapshot.pickle"), bytes).unwrap();
+    let client = Client::folder(folder.path());
+    let curve = client.data("/api/s/0/memory_over?allocator=0");
+    let times = curve["t_ns"].as_array().unwrap();
+    let in_use: Vec<i64> = (0..times.len())
+        .map(|at| curve["roles"].as_array().unwrap().iter().map(|role| role["bytes"][at].as_i64().unwrap()).sum())
+        .collect();
+    assert_eq!(in_use.iter().copied().max(), i64::try_from(program.peak.0).ok());
+    let peak = in_use.iter().position(|&bytes| bytes as u64 == program.peak.0).unwrap();
+    let live = client.data(&format!("/api/s/0/memory_at?allocator=0&t_ns={}", times[peak]));
+    assert_eq!(live["in_use"].as_u64(), Some(program.peak.0));
+    let calls = live["calls"].as_array().unwrap();
+    let roots = calls.iter().filter(|call| call["parent"].is_null());
+    assert_eq!(roots.map(|call| call["bytes"].as_u64().unwrap()).sum::<u64>(), program.peak.0);
+    let map = client.data("/api/s/0/memory_map?allocator=0");
+    let sizes = map["ranges"].as_array().unwrap().iter().map(|range| range["bytes"].as_u64().unwrap());
+    assert_eq!(sizes.sum::<u64>() as i64, curve["reserved"].as_array().unwrap().last().unwrap().as_i64().unwrap());
+    assert!(map["blocks"].as_array().unwrap().len() > 100 && map["omitted"] == 0);
+}
+
+#[test]
 fn every_view_that_is_described_is_answered() {
     let client = Client::sample();
     let views = client.data("/api/views");
@@ -325,6 +351,8 @@ fn what_cannot_be_meant_is_refused_in_words() {
         "neighbour?track=0&event=0&dir=up",
         "overview?buckets=-3",
         "memory_at?allocator=0",
+        "memory_over",
+        "memory_map?allocator=x",
     ] {
         let answer = client.get(&format!("/api/s/0/{query}"));
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
@@ -340,6 +368,8 @@ fn what_cannot_be_meant_is_refused_in_words() {
         "tiles?level=3&tile=0&tracks=9999",
         "event?track=0&event=4000000000",
         "memory_at?allocator=99&t_ns=0",
+        "memory_over?allocator=99",
+        "memory_map?allocator=99",
     ] {
         assert_eq!(client.get(&format!("/api/s/0/{query}")).status, StatusCode::NOT_FOUND, "{query}");
     }
@@ -351,7 +381,7 @@ fn no_query_whatsoever_breaks_or_stalls_the_server() {
     client.data("/api/s/0/timeline");
     let mut rng = Rng::new(42);
     let addresses: Vec<&str> =
-        "tiles event neighbour at search area overview memory_at view/ops csv/steps".split(' ').collect();
+        "tiles event neighbour at search area overview memory_at memory_over memory_map view/ops csv/steps".split(' ').collect();
     let keys: Vec<&str> =
         "level tile tracks track event dir same row t_ns tolerance_ns q offset limit start_ns end_ns \
         buckets allocator by token"

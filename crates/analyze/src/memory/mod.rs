@@ -25,6 +25,9 @@ pub use blocks::{Leak, Live};
 pub use growth::{Growth, StepMemory};
 pub use held::{At, BlockRow, FreeMemory, HeldAt, OutOfMemory, Pin, RoleSource, held_at};
 pub use ledger::Ledger;
+pub use log::picture::{
+    AddressMap, CallNode, PlacedBlock, PlacedSegment, RoleCurve, address_map, calls_at, role_curve,
+};
 
 /// What one host says.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]

@@ -36,7 +36,7 @@ pub(crate) use open::Opened;
 use open::Traces;
 pub(crate) use seen::Seen;
 use shelf::{Entry, Shelf, State};
-pub(crate) use timeline::Timeline;
+pub(crate) use timeline::{Ledgers, Timeline};
 
 /// How long a request waits for a session that is being opened.
 const PATIENCE: Duration = Duration::from_millis(250);

@@ -66,7 +66,8 @@ fn of(trace: &Trace, log: &MemoryLog, stack: StackId) -> Calls {
     }
 }
 
-fn label(file: &str, line: u32, function: &str) -> String {
+/// `train.py:75 step`.
+pub(super) fn label(file: &str, line: u32, function: &str) -> String {
     match (file.is_empty(), function.is_empty()) {
         (true, _) => function.to_owned(),
         (false, true) => format!("{file}:{line}"),

@@ -6,10 +6,12 @@
 //! roles    what a block is for
 //! pieces   free memory inside segments
 //! growing  what is kept from step to step
+//! picture  what a page draws
 //! ```
 
 mod growing;
 mod lines;
+pub(super) mod picture;
 mod pieces;
 mod roles;
 mod steps;
