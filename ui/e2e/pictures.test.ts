@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fixtures, launch, open, serve, shots, stumbles } from "./support";
+import { pickle, type Plain } from "./pickle";
 import { torchTrace } from "./torchtrace";
 
 let browser: Browser;
@@ -17,7 +18,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true });
 });
 
-function folderWith(name: string, text: string): string {
+function folderWith(name: string, text: string | Buffer): string {
   const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-pictures-"));
   folders.push(folder);
   writeFileSync(join(folder, name), text);
@@ -175,6 +176,75 @@ test("memory is read at a moment chosen by keys", async () => {
   await expect.poll(() => alive.innerText()).not.toBe(peak);
   expect(await slider.getAttribute("aria-valuetext")).toMatch(/\d.*B$/);
   expect(await stumbles(page)).toEqual([]);
+  expect(wrongs).toEqual([]);
+  await close();
+  await server.stop();
+});
+
+/** Twelve steps: weights from the first, activations that come and go, and one block per step that is kept. */
+function leakingSnapshot(): Buffer {
+  const base = 0x7f0000000000;
+  const [mib, entries, live]: [number, Plain[], Plain[]] = [1 << 20, [], []];
+  const call = (line: number, name: string): Plain[] => [
+    { name, filename: "/home/u/train.py", line },
+    { name: "main", filename: "/home/u/train.py", line: 40 },
+  ];
+  let now = 1_000_000;
+  const change = (action: string, addr: number, size: number, frames: Plain[]) =>
+    entries.push({ action, addr, size, stream: 0, time_us: (now += 500), frames });
+  change("segment_alloc", base, 64 * mib, call(3, "build"));
+  change("alloc", base, 8 * mib, call(3, "build"));
+  live.push({
+    size: 8 * mib,
+    requested_size: 8 * mib,
+    address: base,
+    state: "active_allocated",
+    frames: call(3, "build"),
+  });
+  for (let step = 0; step < 12; step++) {
+    const [scratch, kept] = [base + 8 * mib, base + (12 + 2 * step) * mib];
+    change("alloc", scratch, 4 * mib, call(21, "forward"));
+    change("alloc", kept, mib, call(30, "remember"));
+    change("free_requested", scratch, 4 * mib, call(21, "forward"));
+    change("free_completed", scratch, 4 * mib, call(21, "forward"));
+    const block = {
+      size: mib,
+      requested_size: mib,
+      address: kept,
+      state: "active_allocated",
+      frames: call(30, "remember"),
+    };
+    live.push(block);
+  }
+  const held = live.reduce<number>((sum, block) => sum + Number((block as { size: number }).size), 0);
+  const segment = {
+    device: 0,
+    address: base,
+    total_size: 64 * mib,
+    allocated_size: held,
+    active_size: held,
+    requested_size: held,
+    stream: 0,
+    segment_type: "large",
+    blocks: live,
+  };
+  return pickle({ segments: [segment], device_traces: [entries] });
+}
+
+test("a memory snapshot shows roles over time, the calls of a moment and where blocks lie", async () => {
+  const server = await serve("serve", folderWith("snapshot.pickle", leakingSnapshot()));
+  const { page, wrongs, close } = await open(browser, `${server.address}/#/s/0/memory`);
+  await page.getByRole("list", { name: "Memory by role" }).waitFor();
+  const flame = page.getByRole("region", { name: /Who allocated what is live/ });
+  await flame.getByRole("button", { name: /train\.py:30 remember: 1\d\.\d MB/ }).waitFor();
+  await page.getByRole("img", { name: "13 blocks in 1 segment by address and time" }).waitFor();
+  const before = await flame.getByRole("heading").first().innerText();
+  await page.getByRole("slider", { name: /Memory of/ }).focus();
+  await page.keyboard.press("Home");
+  await expect.poll(() => flame.getByRole("heading").first().innerText()).not.toBe(before);
+  await expect.poll(() => flame.getByRole("button", { name: /remember/ }).count()).toBe(0);
+  expect(await stumbles(page)).toEqual([]);
+  await page.screenshot({ path: `${shots}memory-snapshot.png`, fullPage: true });
   expect(wrongs).toEqual([]);
   await close();
   await server.stop();
