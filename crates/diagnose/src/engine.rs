@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::Category;
-use stepscope_analyze::steps::Origin;
+use stepscope_analyze::steps::{How, Origin};
 use stepscope_analyze::time::recurrence::Recurrence;
-use stepscope_analyze::time::summary::StepRow;
+use stepscope_analyze::time::summary::{HostSummary, StepRow};
 use stepscope_trace::Dur;
 
 use crate::facts::Facts;
@@ -73,9 +73,15 @@ fn of_profile(facts: &Facts) -> Vec<Finding> {
 fn is_tiny(facts: &Facts) -> bool {
     let Some(host) = facts.summary.bound().filter(|_| facts.timeline) else { return false };
     let step = facts.summary.length_ms();
-    // Steps that somebody marked are steps, however little was recorded of them.
-    let marked = !host.whole_capture && host.origin == Origin::Marker;
-    step < thresholds::TINY || (!marked && (host.events as f64) < thresholds::FEW_EVENTS)
+    step < thresholds::TINY || (!are_certain(host) && (host.events as f64) < thresholds::FEW_EVENTS)
+}
+
+/// Are its steps steps, however little was recorded of them? Those that somebody marked are; so are several calls that each
+/// stand for a whole program, such as a graph of kernels.
+fn are_certain(host: &HostSummary) -> bool {
+    let program = matches!(host.how, How::FunctionCalls(_) | How::ModuleRuns(_));
+    let several = || host.counted().count() as f64 >= thresholds::FEW_STEPS;
+    !host.whole_capture && (host.origin == Origin::Marker || (program && several()))
 }
 
 /// Doubts first; then by severity, what can be saved before what cannot, and within one by what they own. Ties are broken

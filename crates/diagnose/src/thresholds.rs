@@ -12,7 +12,7 @@ crate::rule::thresholds! {
     RELIABLE: Share = 0.70;
     /// A shorter step is not the step of a model: starting one op takes as long.
     TINY: Milliseconds = 0.01;
-    /// A capture without marked steps that has fewer events shows nothing about a program.
+    /// A capture without certain steps that has fewer events shows nothing about a program.
     FEW_EVENTS: Number = 30.0;
     /// Fewer steps say nothing about how steps vary.
     FEW_STEPS: Number = 3.0;
