@@ -237,7 +237,7 @@ test("a memory snapshot shows roles over time, the calls of a moment and where b
   await page.getByRole("list", { name: "Memory by role" }).waitFor();
   const flame = page.getByRole("region", { name: /Who allocated what is live/ });
   await flame.getByRole("button", { name: /train\.py:30 remember: 1\d\.\d MB/ }).waitFor();
-  await page.getByRole("img", { name: "13 blocks in 1 segment by address and time" }).waitFor();
+  await page.getByRole("img", { name: "25 blocks in 1 segment by address and time" }).waitFor();
   const before = await flame.getByRole("heading").first().innerText();
   await page.getByRole("slider", { name: /Memory of/ }).focus();
   await page.keyboard.press("Home");
