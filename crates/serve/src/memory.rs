@@ -75,7 +75,8 @@ pub(crate) fn over_time(opened: &Timeline, allocator: usize) -> Result<Value, Re
         return Ok(json!({"t_ns": [], "roles": [], "reserved": []}));
     };
     let times: Vec<f64> = curve.times.iter().map(|&time| named.ns(time)).collect();
-    let role = |(role, bytes): &(Option<Role>, Vec<i64>)| json!({"role": role.map(Role::key), "bytes": bytes});
+    let role =
+        |(role, bytes): &(Option<Role>, Vec<i64>)| json!({"role": role.map(Role::key), "bytes": bytes});
     let roles: Vec<Value> = curve.roles.iter().map(role).collect();
     Ok(json!({"t_ns": times, "roles": roles, "reserved": curve.reserved}))
 }
@@ -101,7 +102,8 @@ pub(crate) fn map(opened: &Timeline, allocator: usize) -> Result<Value, Refusal>
         let role = block.role.map(Role::key);
         Some(json!([range, offset, block.size, ns(block.from), ns(block.to), block.line, role]))
     });
-    let ranges = map.ranges.iter().map(|(start, size)| json!({"address": format!("{start:#x}"), "bytes": size}));
+    let ranges =
+        map.ranges.iter().map(|(start, size)| json!({"address": format!("{start:#x}"), "bytes": size}));
     Ok(json!({
         "ranges": ranges.collect::<Vec<_>>(), "segments": segments.collect::<Vec<_>>(),
         "blocks": blocks.collect::<Vec<_>>(), "omitted": map.omitted,

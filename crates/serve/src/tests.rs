@@ -171,7 +171,9 @@ fn the_memory_of_a_snapshot_is_drawn_as_it_was() {
     let curve = client.data("/api/s/0/memory_over?allocator=0");
     let times = curve["t_ns"].as_array().unwrap();
     let in_use: Vec<i64> = (0..times.len())
-        .map(|at| curve["roles"].as_array().unwrap().iter().map(|role| role["bytes"][at].as_i64().unwrap()).sum())
+        .map(|at| {
+            curve["roles"].as_array().unwrap().iter().map(|role| role["bytes"][at].as_i64().unwrap()).sum()
+        })
         .collect();
     assert_eq!(in_use.iter().copied().max(), i64::try_from(program.peak.0).ok());
     let peak = in_use.iter().position(|&bytes| bytes as u64 == program.peak.0).unwrap();
@@ -182,7 +184,10 @@ fn the_memory_of_a_snapshot_is_drawn_as_it_was() {
     assert_eq!(roots.map(|call| call["bytes"].as_u64().unwrap()).sum::<u64>(), program.peak.0);
     let map = client.data("/api/s/0/memory_map?allocator=0");
     let sizes = map["ranges"].as_array().unwrap().iter().map(|range| range["bytes"].as_u64().unwrap());
-    assert_eq!(sizes.sum::<u64>() as i64, curve["reserved"].as_array().unwrap().last().unwrap().as_i64().unwrap());
+    assert_eq!(
+        sizes.sum::<u64>() as i64,
+        curve["reserved"].as_array().unwrap().last().unwrap().as_i64().unwrap()
+    );
     assert!(map["blocks"].as_array().unwrap().len() > 100 && map["omitted"] == 0);
 }
 
@@ -381,7 +386,9 @@ fn no_query_whatsoever_breaks_or_stalls_the_server() {
     client.data("/api/s/0/timeline");
     let mut rng = Rng::new(42);
     let addresses: Vec<&str> =
-        "tiles event neighbour at search area overview memory_at memory_over memory_map view/ops csv/steps".split(' ').collect();
+        "tiles event neighbour at search area overview memory_at memory_over memory_map view/ops csv/steps"
+            .split(' ')
+            .collect();
     let keys: Vec<&str> =
         "level tile tracks track event dir same row t_ns tolerance_ns q offset limit start_ns end_ns \
         buckets allocator by token"

@@ -148,9 +148,11 @@ fn calls(look: &Look<'_>, log: &MemoryLog, moment: u32) -> Vec<CallNode> {
         }
     }
     let name = |call: Call| match call {
-        Call::Frame(frame) => {
-            lines::label(look.context.trace.str(frame.file), frame.line, look.context.trace.str(frame.function))
-        }
+        Call::Frame(frame) => lines::label(
+            look.context.trace.str(frame.file),
+            frame.line,
+            look.context.trace.str(frame.function),
+        ),
         Call::Before => "allocated before the capture".to_owned(),
         Call::Unknown => NO_STACK.to_owned(),
     };
@@ -305,8 +307,7 @@ fn segments(owner: &Owner) -> Vec<PlacedSegment> {
     for change in &owner.segment_changes {
         let (segment, time) = (change.segment, owner.time_of(change.moment));
         if change.taken {
-            let placed =
-                PlacedSegment { address: segment.address, size: segment.size, from: time, to: None };
+            let placed = PlacedSegment { address: segment.address, size: segment.size, from: time, to: None };
             ended.extend(open.insert(segment.address, placed));
         } else if let Some(mut gone) = open.remove(&segment.address) {
             gone.to = time;
