@@ -63,7 +63,7 @@ impl Windows {
         let host: Vec<Span> = steps.map(|(index, step)| span(index, step)).collect();
         let devices = breakdown.devices.iter().filter_map(|device| {
             let steps = device.steps.iter().enumerate().filter(|(index, _)| counted(*index));
-            Some((device.process?, steps.map(|(_, shares)| shares.window).collect()))
+            Some((device.process?, steps.map(|(_, shares)| shares.work).collect()))
         });
         let window = Window::Steps(host.len());
         Windows { devices: devices.collect(), host, window }

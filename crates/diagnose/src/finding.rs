@@ -109,6 +109,8 @@ pub struct Finding {
     pub recurrence: Option<Recurrence>,
     /// Milliseconds of the mean step that it is about, including those that other findings own; set by the engine.
     pub about_ms: Option<f64>,
+    /// What the step spends in the categories that it claims, in milliseconds, whoever owns it; set by the engine.
+    pub whole_ms: Vec<(Category, f64)>,
     /// The share of the step that it is about; set by the engine.
     pub fraction: Option<f64>,
     /// The most that a fix saves, in milliseconds per step; set by the engine.
@@ -131,6 +133,7 @@ impl Finding {
             severity,
             subject: None,
             claims: Vec::new(),
+            whole_ms: Vec::new(),
             winnable: None,
             confidence: 1.0,
             cause: Arc::new(cause),

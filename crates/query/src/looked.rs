@@ -20,6 +20,8 @@ pub(crate) struct Step {
 pub(crate) struct OnDevice {
     pub(crate) process: Option<ProcessId>,
     pub(crate) steps: Vec<(Span, Shares)>,
+    /// Where the work that each step launched is.
+    work: Vec<Span>,
 }
 
 /// What one host's events mean.
@@ -58,6 +60,7 @@ impl Looked {
         let on_device = |device: &stepscope_analyze::breakdown::DeviceBreakdown| OnDevice {
             process: device.process,
             steps: device.steps.iter().filter(|_| !whole).map(|step| (step.window, step.shares)).collect(),
+            work: device.steps.iter().filter(|_| !whole).map(|step| step.work).collect(),
         };
         Looked {
             steps: found
@@ -86,18 +89,18 @@ impl Looked {
         self.ops.get(kind.index())?.as_deref()
     }
 
-    /// The windows of the steps as a track sees them: a device that lags behind has its own.
-    fn windows(&self, track: &Track) -> Option<&[(Span, Shares)]> {
+    /// Where the steps are on a track: on a device, where the work is that they launched.
+    fn windows(&self, track: &Track) -> Option<&[Span]> {
         let own = self.devices.iter().find(|device| device.process == Some(track.process));
-        own.map(|device| &device.steps[..])
+        own.map(|device| &device.work[..])
     }
 
     /// The number of the step in which an event of a track starts.
     pub(crate) fn step_at(&self, track: &Track, at: Time) -> Option<i64> {
         let found = match self.windows(track) {
             Some(windows) => {
-                let after = windows.partition_point(|(window, _)| window.start <= at);
-                after.checked_sub(1).filter(|&before| windows[before].0.contains(at))
+                let after = windows.partition_point(|window| window.start <= at);
+                after.checked_sub(1).filter(|&before| windows[before].contains(at))
             }
             None => {
                 let after = self.steps.partition_point(|step| step.span.start <= at);
@@ -111,7 +114,7 @@ impl Looked {
     pub(crate) fn step_spans(&self, track: &Track, number: i64) -> impl Iterator<Item = Span> {
         let windows = self.windows(track);
         let of = move |(place, step): (usize, &Step)| match windows {
-            Some(windows) => windows.get(place).map(|(window, _)| *window),
+            Some(windows) => windows.get(place).copied(),
             None => Some(step.span),
         };
         self.steps.iter().enumerate().filter(move |(_, step)| step.number == number).filter_map(of)

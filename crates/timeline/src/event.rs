@@ -64,15 +64,13 @@ pub fn details(model: &Model, id: u32, event: u32) -> Option<Json> {
     let (track, trace, host) = (entry.track(model), model.trace(entry.host), model.host(entry.host));
     let index = index_on(track, event)?;
     let (start, row) = (track.start(index), entry.layout.row_of(track, index));
-    let step = host.steps.partition_point(|step| step.span.start <= start).checked_sub(1);
-    let step = step.map(|place| &host.steps[place]).filter(|step| step.span.contains(start));
     let parents = parents(model, entry, event, row);
     answer["self_ns"] = ns(self_time(model, entry, index, row)).into();
     answer["depth"] = track.nesting().depth(index).into();
     answer["thread"] = trace.str(track.name).into();
     answer["process"] = model.processes[entry.process].name.as_str().into();
     answer["host"] = model.profile.hosts[entry.host].host.as_str().into();
-    answer["step"] = step.map(|step| step.number).into();
+    answer["step"] = host.step_of(track, start).into();
     answer["args"] = arguments(trace, track, index).into();
     answer["parents"] = parents.into_iter().map(|parent| in_short(model, id, parent)).collect();
     answer["flows"] = arrows(model, entry, index).into();

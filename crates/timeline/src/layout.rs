@@ -15,7 +15,7 @@ pub fn describe(model: &Model) -> Value {
         host.steps.iter().map(move |step| {
             json!({
                 "index": step.number, "host": number, "name": host.step_name,
-                "start_ns": host.ns(step.span.start), "end_ns": host.ns(step.span.end), "counted": step.counted,
+                "start_ns": host.ns(step.window.start), "end_ns": host.ns(step.window.end), "counted": step.counted,
             })
         })
     });

@@ -15,7 +15,7 @@ use stepscope_analyze::steps::Origin;
 use stepscope_analyze::{Analysis, Context, Shares};
 use stepscope_results::words::terms;
 use stepscope_session::{HostClock, HostMove, HostProfile, Profile, moved, moves};
-use stepscope_trace::{Dur, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindId, ProcessId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind};
 
 use super::event::Arrows;
 use super::look;
@@ -26,17 +26,22 @@ use super::rows::{Layout, Rows};
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(crate) number: i64,
+    /// Where the loop marks it.
     pub(crate) span: Span,
-    /// The same on the device that limits it, which may lag behind.
+    /// The step as every table shows it: the mark, or the device's own time if the marks do not tell how long steps are.
     pub window: Span,
     pub(crate) counted: bool,
 }
+
+/// Where the work that each step launched is on each device.
+type DeviceSteps = Vec<(ProcessId, Vec<Span>)>;
 
 /// Analysis results for one host's trace.
 #[derive(Debug)]
 pub struct Findings {
     categories: Vec<u8>,
     steps: Vec<Step>,
+    device_steps: DeviceSteps,
     step_name: String,
     origin: Origin,
     /// The track on which the steps were found: usually the main thread.
@@ -62,6 +67,11 @@ impl Findings {
         Findings {
             categories: look::categories(context),
             steps: steps.collect(),
+            device_steps: breakdown
+                .devices
+                .iter()
+                .filter_map(|device| Some((device.process?, device.steps.iter().map(|step| step.work).collect())))
+                .collect(),
             step_name: terms::step_name(&found.how),
             origin: if breakdown.steps.whole_capture { Origin::None } else { found.origin },
             step_track: found.track.map(|track| track.index()),
@@ -76,6 +86,7 @@ impl Findings {
         Findings {
             categories: vec![look::NONE; trace.kinds().len()],
             steps: Vec::new(),
+            device_steps: Vec::new(),
             step_name: String::new(),
             origin: Origin::None,
             step_track: None,
@@ -115,6 +126,7 @@ pub struct HostParts {
     /// Name and category of each kind.
     looks: Vec<(u32, u8)>,
     pub(crate) steps: Vec<Step>,
+    device_steps: DeviceSteps,
     pub(crate) step_name: String,
     pub(crate) origin: Origin,
     pub(crate) shares: Vec<Shares>,
@@ -126,6 +138,17 @@ impl HostParts {
     #[inline]
     pub(crate) fn look_of(&self, kind: KindId) -> (u32, u8) {
         self.looks.get(kind.index()).copied().unwrap_or((0, look::NONE))
+    }
+
+    /// The number of the step that an event belongs to: on a device, the step that launched it.
+    pub(crate) fn step_of(&self, track: &Track, at: Time) -> Option<i64> {
+        let device = self.device_steps.iter().find(|(process, _)| *process == track.process);
+        let holds = |place: usize, step: &Step| match device {
+            Some((_, work)) => work.get(place).is_some_and(|work| work.contains(at)),
+            None => step.span.contains(at),
+        };
+        let found = self.steps.iter().enumerate().find(|(place, step)| holds(*place, step));
+        found.map(|(_, step)| step.number)
     }
 }
 
@@ -226,6 +249,7 @@ impl Model {
             hosts.push(Arc::new(HostParts {
                 looks: names.looks(&loaded.trace, host, &found.categories),
                 steps: found.steps,
+                device_steps: found.device_steps,
                 step_name: found.step_name,
                 origin: found.origin,
                 shares: found.shares,

@@ -115,7 +115,7 @@ export interface ViewMembers {
   input: InputMembers;
   memory: { allocators: Allocator[] };
   scopes: { steps: number | null };
-  steps: { median_ms: number | null; p90_ms: number | null; host?: string };
+  steps: { mean_ms: number | null; p90_ms: number | null; host?: string };
 }
 
 /** The members of a view; nothing is known about those that the page draws as a table only. */

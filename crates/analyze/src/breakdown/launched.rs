@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{ProcessId, ProcessKind, Span, StrId, Time, Track, TrackId, TrackKind};
+use stepscope_trace::{Dur, ProcessId, ProcessKind, Span, StrId, Time, Track, TrackId, TrackKind};
 
 use crate::host_trace::HostTrace;
 use crate::states::State;
@@ -23,6 +23,31 @@ use stepscope_trace::statistics::median_duration;
 const BEHIND: f64 = 0.02;
 /// Steps whose own time contains less than this share of the work per step only launch it.
 const HOLDS: f64 = 0.5;
+
+/// A device that lags by more than this share of a step does most of a step's work in the next one.
+const NEAR: f64 = 0.25;
+/// If its lag changes by more than this share of a step, steps are not as long on the device as on the host.
+const EVEN: f64 = 0.15;
+/// So they are not if their mean lengths differ by more than this share.
+const SAME_MEAN: f64 = 0.05;
+
+/// Whether a device that lags behind keeps the pace of the loop, so that steps are as long on the host as on the device,
+/// one by one: what the loop marks is the step.
+pub(super) fn keeps_pace(work: &[Span], steps: &[Step]) -> bool {
+    let counted = || {
+        let pairs = work.iter().zip(steps);
+        pairs.filter(|(work, step)| step.excluded.is_none() && !work.is_empty())
+    };
+    let length = median_duration(counted().map(|(_, step)| step.span.dur()));
+    let late = |work: &Span, step: &Step| work.end - step.span.end;
+    let usual = median_duration(counted().map(|(work, step)| late(work, step)));
+    let share = |time: Dur| time.ps().unsigned_abs() as f64 / length.ps().max(1) as f64;
+    let on_device: Dur = counted().map(|(work, _)| work.dur()).sum();
+    let on_host: Dur = counted().map(|(_, step)| step.span.dur()).sum();
+    share(usual) <= NEAR
+        && counted().all(|(work, step)| share(late(work, step) - usual) <= EVEN)
+        && (on_device - on_host).ps().unsigned_abs() as f64 <= SAME_MEAN * on_host.ps() as f64
+}
 
 /// The step windows on a device that lags behind the host; `None` if it keeps up, or if its launches were not
 /// recorded.
@@ -262,6 +287,36 @@ mod tests {
         let lengths: Vec<i64> = host.steps.iter().map(|step| step.window.dur().ps() / 1_000_000).collect();
         assert_eq!(lengths, [9_960, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000]);
         assert!(host.steps.iter().all(|step| step.busy.fraction_of(step.window.dur()) > 0.9));
+    }
+
+    /// Kernels of 80 µs that start this long after the marks of their steps.
+    fn late_by(late: impl Fn(i64) -> i64) -> Vec<(Span, Span)> {
+        let mut sketch = Sketch::new();
+        let (python, stream) = (sketch.thread("python"), sketch.stream());
+        sketch.steps(python, 8, 100);
+        for step in 0..8 {
+            let id = [("correlation", Arg::Int(1 + step))];
+            sketch.event_of(python, "cuda_runtime", "cudaLaunchKernel", 100 * step + 5, 5, &id);
+            sketch.event_of(stream, "kernel", "gemm", 100 * step + late(step), 80, &id);
+        }
+        let trace = sketch.finish();
+        let context = Context::new(&trace, "host");
+        let breakdown = context.breakdown();
+        let device = breakdown.bound().unwrap();
+        assert!(device.asynchronous);
+        breakdown.steps.all.iter().zip(&device.steps).map(|(step, shares)| (step.span, shares.window)).collect()
+    }
+
+    #[test]
+    fn a_step_is_what_the_loop_marks_while_the_device_keeps_its_pace() {
+        let paced = late_by(|_| 30);
+        assert!(paced.iter().all(|(mark, window)| mark == window), "{paced:?}");
+    }
+
+    #[test]
+    fn marks_of_a_host_that_runs_ahead_are_not_the_steps() {
+        let ahead = late_by(|step| 30 + 40 * step);
+        assert!(ahead.iter().all(|(mark, window)| mark.end < window.end), "{ahead:?}");
     }
 
     #[test]

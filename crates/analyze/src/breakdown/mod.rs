@@ -10,8 +10,10 @@
 //! while the device is busy is hidden and costs nothing.
 //!
 //! A host that runs ahead of its device would charge the kernels of step N to step N+1. Therefore device work
-//! belongs to the step that launched it, and a step's window on such a device reaches from the end of the
-//! previous step's work to the end of its own.
+//! belongs to the step that launched it: the work of a step on such a device reaches from the end of the
+//! previous step's work to the end of its own. While the device keeps the pace of the loop, a step is still what the
+//! loop marks, the same stretch of time for everybody who looks; only where the two tell different stories (a host
+//! that hands over all steps at once), the step is what the device makes of it.
 
 mod gaps;
 mod launched;
@@ -41,8 +43,11 @@ use sweep::shares_of;
 /// One step on one device.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct StepShares {
-    /// The analysed window.
+    /// The step as everybody sees it: from mark to mark, or the device's own time if the marks do not tell how long
+    /// steps are. The breakdown adds up to it.
     pub window: Span,
+    /// Where the work that the step launched is on this device: the window, unless the device lags behind.
+    pub work: Span,
     /// Its breakdown.
     pub shares: Shares,
     /// Time in which the device or the host's processor computed or copied.
@@ -95,10 +100,7 @@ impl Breakdown {
             steps.all = selection.cut(whole(recorded, &host));
         }
         let devices: Vec<DeviceBreakdown> = if recorded.states().has_device {
-            working_devices(recorded)
-                .into_par_iter()
-                .map(|process| device_breakdown(recorded, &host, process, &steps, &ground))
-                .collect()
+            device_breakdowns(recorded, &host, &steps, &ground)
         } else {
             vec![host_breakdown(recorded, &host, &steps, &ground)]
         };
@@ -289,21 +291,45 @@ fn host_breakdown(recorded: &HostTrace, host: &Timeline, steps: &Steps, ground: 
     DeviceBreakdown { process: None, asynchronous, steps_seen: seen(&shares), steps: shares, busy_outside }
 }
 
+/// The steps on every device that did anything. One definition of a step holds for all of them: the marks, if every device
+/// that lags behind keeps their pace.
+fn device_breakdowns(
+    recorded: &HostTrace,
+    host: &Timeline,
+    steps: &Steps,
+    ground: &Ground,
+) -> Vec<DeviceBreakdown> {
+    let lag = |process| if is_own(steps) { launched::on_device(recorded, process, &steps.all) } else { None };
+    let devices: Vec<(ProcessId, Option<Vec<Span>>)> =
+        working_devices(recorded).into_par_iter().map(|process| (process, lag(process))).collect();
+    let paced =
+        devices.iter().filter_map(|(_, work)| work.as_ref()).all(|work| launched::keeps_pace(work, &steps.all));
+    let sweep = |(process, work): (ProcessId, Option<Vec<Span>>)| {
+        device_breakdown(recorded, host, process, &steps.all, (work, paced), ground)
+    };
+    devices.into_par_iter().map(sweep).collect()
+}
+
 fn device_breakdown(
     recorded: &HostTrace,
     host: &Timeline,
     process: ProcessId,
-    steps: &Steps,
+    steps: &[Step],
+    (work, paced): (Option<Vec<Span>>, bool),
     ground: &Ground,
 ) -> DeviceBreakdown {
     let device = merged(recorded, Some(process));
-    let own = if is_own(steps) { launched::on_device(recorded, process, &steps.all) } else { None };
-    let asynchronous = own.is_some();
-    let windows = own.unwrap_or_else(|| steps.all.iter().map(|step| step.span).collect());
+    let asynchronous = work.is_some();
+    let marked: Vec<Span> = steps.iter().map(|step| step.span).collect();
+    let work = work.unwrap_or_else(|| marked.clone());
+    let windows = if paced { &marked } else { &work };
     let starving = starving_waits(host, &device);
-    let shares: Vec<StepShares> =
-        windows.par_iter().map(|&window| shares_of(host, &device, window, ground, &starving)).collect();
-    let busy_outside = time_outside(&device, DEVICE_BUSY, &windows);
+    let swept = |(&window, &work): (&Span, &Span)| StepShares {
+        work,
+        ..shares_of(host, &device, window, ground, &starving)
+    };
+    let shares: Vec<StepShares> = windows.par_iter().zip(&work).map(swept).collect();
+    let busy_outside = time_outside(&device, DEVICE_BUSY, &work);
     let steps_seen = seen(&shares);
     DeviceBreakdown { process: Some(process), asynchronous, steps_seen, steps: shares, busy_outside }
 }

@@ -76,6 +76,7 @@ mod tests {
             shares.add(Category::Tracing, Dur::from_ps(tracing));
             StepShares {
                 window: Span::new(Time::ZERO, Time::from_ps(length)),
+                work: Span::default(),
                 shares,
                 busy: Dur::from_ps(busy),
                 own_busy: Dur::ZERO,

@@ -49,7 +49,7 @@ pub(super) fn shares_of(
     }
     let own_busy = if device.span().is_some() { sums.device_busy } else { sums.busy };
     let Sums { shares, busy, hidden_communication, hidden_copies, .. } = sums;
-    StepShares { window, shares, busy, own_busy, hidden_communication, hidden_copies }
+    StepShares { window, work: window, shares, busy, own_busy, hidden_communication, hidden_copies }
 }
 
 /// Sums over the pieces of a window.

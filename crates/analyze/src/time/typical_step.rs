@@ -68,7 +68,7 @@ impl StepPicture {
         }
         let (place, dur) = typical(context)?;
         let step = breakdown.steps.all.get(place)?;
-        let lagging = breakdown.devices.iter().filter_map(|device| Some(device.steps.get(place)?.window));
+        let lagging = breakdown.devices.iter().filter_map(|device| Some(device.steps.get(place)?.work));
         let whole = lagging.fold(step.span, Span::hull);
         let near = whole.dur().ps() <= step.span.dur().ps().saturating_mul(FARTHEST);
         let span = if near { whole } else { step.span };

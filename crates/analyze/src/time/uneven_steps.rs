@@ -49,7 +49,7 @@ impl UnevenSteps {
         }
         let counted: Vec<Counted> = breakdown
             .counted()
-            .map(|(step, shares)| Counted { host: step.span, device: shares.window, shares: shares.shares })
+            .map(|(step, shares)| Counted { host: step.span, device: shares.work, shares: shares.shares })
             .collect();
         let groups = Groups::of(&counted)?;
         let times = Times::of(context, &counted, &groups);

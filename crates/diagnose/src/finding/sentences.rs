@@ -1,5 +1,6 @@
 //! Sentences that every finding has: how often it happens, what it shares with others, where to look, how to verify.
 
+use stepscope_analyze::Category;
 use stepscope_text::{decimal, duration_ms, listed, quoted, share};
 
 use super::Finding;
@@ -23,14 +24,25 @@ pub(super) fn of_others(finding: &Finding) -> Option<String> {
         .then(|| format!("Of these {}, other findings own {}.", duration_ms(about), duration_ms(others)))
 }
 
-/// What it owns by category, where one row of the breakdown does not show all of it.
+/// What it owns by category, where one row of the breakdown does not show exactly that: there are several, or the row is
+/// larger because something else has a part of it.
 pub(super) fn by_category(finding: &Finding) -> Option<String> {
     let all = finding.claimed_ms();
     let mut claims: Vec<_> = finding.claims.iter().filter(|(_, ms)| *ms > all * NEGLIGIBLE).collect();
     claims.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let parts: Vec<String> =
-        claims.iter().map(|(category, ms)| format!("`{}` {}", category.key(), duration_ms(*ms))).collect();
-    (parts.len() > 1).then(|| format!("By category: {}.", listed(&parts)))
+    let whole = |category: Category| finding.whole_ms.iter().find(|(of, _)| *of == category).map(|(_, ms)| *ms);
+    let mut partly = false;
+    let parts: Vec<String> = claims
+        .iter()
+        .map(|&&(category, ms)| match whole(category).filter(|_| all > 0.0).map(duration_ms) {
+            Some(row) if row != duration_ms(ms) => {
+                partly = true;
+                format!("`{}` {} of {row}", category.key(), duration_ms(ms))
+            }
+            _ => format!("`{}` {}", category.key(), duration_ms(ms)),
+        })
+        .collect();
+    (parts.len() > 1 || partly).then(|| format!("By category: {}.", listed(&parts)))
 }
 
 /// Large shares of the step that no finding owns, and why.

@@ -211,10 +211,10 @@ impl Idle {
             return told.collect();
         }
         let told = self.causes.iter().take(4).filter(|(_, ms)| *ms >= 0.01 * all);
+        // Shares alone: a wait for input counts as `input` from its start, a gap only once the device has run dry, so that
+        // milliseconds of gaps would stand beside others of the same name.
         let mut lines: Vec<String> = told
-            .map(|(cause, ms)| {
-                format!("{} of the gaps: {} ({}).", share(ms / all), why_idle(*cause), duration_ms(*ms))
-            })
+            .map(|(cause, ms)| format!("{} of the gaps: {}.", share(ms / all), why_idle(*cause)))
             .collect();
         if self.after_waits_ms >= 0.05 * all {
             lines.push(format!(

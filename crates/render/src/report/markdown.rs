@@ -25,7 +25,7 @@ pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut facts = words::step_line(report);
     facts.extend(words::covers(report).map(|covers| format!("covers {covers}")));
     facts.extend(words::in_run(report));
-    facts.extend(words::bounded_by(report).map(|by| format!("bottleneck: {by}")));
+    facts.extend(words::slowest(report).map(|(what, name)| format!("{what} {name}")));
     writeln!(out, "{}\n", sentence(&facts.join(" · ")))?;
     breakdown(report, out)?;
     findings(report, out)?;

@@ -71,8 +71,8 @@ impl Page<'_> {
         if let Some(place) = words::in_run(report) {
             self.labelled("run", &place)?;
         }
-        if let Some(by) = words::bounded_by(report) {
-            self.labelled("bound by", &by)?;
+        if let Some((what, name)) = words::slowest(report) {
+            self.labelled(what, &name)?;
         }
         match words::other_sessions(report) {
             Some(note) => self.labelled("session", &note),

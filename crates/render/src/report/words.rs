@@ -109,7 +109,7 @@ pub(super) fn nothing_found(report: &Report) -> String {
     }
 }
 
-/// The parts of the step-time line: `39.8 ms median`, `41.2 ms p90`, `12 steps marked train`, …
+/// The parts of the step-time line: `39.8 ms mean`, `41.2 ms p90`, `12 steps marked train`, …
 pub(super) fn step_line(report: &Report) -> Vec<String> {
     let Some(host) = report.bound() else { return vec!["nothing was recorded".to_owned()] };
     let Some(moments) = report.summary.step_ms else {
@@ -140,14 +140,14 @@ pub(super) fn step_line(report: &Report) -> Vec<String> {
     let (one, many) = terms::step_kind(host.kind);
     let steps = plural(report.summary.count as u64, one, many);
     let mut parts = match report.summary.count {
-        1 => vec![duration_ms(moments.median)],
+        1 => vec![duration_ms(moments.mean)],
         count => {
             let (high, name) =
                 if count < STEPS_FOR_P90 { (moments.max, "longest") } else { (moments.p90, "p90") };
-            let mean = step_times::mean_beside(&moments).map(|mean| format!("{} mean", duration_ms(mean)));
-            let usual =
-                [format!("{} median", duration_ms(moments.median)), format!("{} {name}", duration_ms(high))];
-            mean.into_iter().chain(usual).chain(step_times::shape(host)).collect()
+            let usual = step_times::median_beside(&moments).map(|ms| format!("{} median", duration_ms(ms)));
+            let mean = format!("{} mean", duration_ms(moments.mean));
+            let high = format!("{} {name}", duration_ms(high));
+            [Some(mean), usual, step_times::shape(host), Some(high)].into_iter().flatten().collect()
         }
     };
     parts.push(format!("{steps} {}", terms::how(&host.how)));
@@ -177,25 +177,25 @@ pub(super) fn in_run(report: &Report) -> Option<String> {
     report.run.as_ref().map(place::words)
 }
 
-/// Which host and device limit the step, if there is a choice.
-pub(super) fn bounded_by(report: &Report) -> Option<String> {
+/// The device and host that the figures are about, if there is a choice: how busy it is shows by itself whether the device
+/// is the bottleneck.
+pub(super) fn slowest(report: &Report) -> Option<(&'static str, String)> {
     let host = report.bound().filter(|_| report.has_timeline())?;
     let device = host.bottleneck_device.and_then(|place| host.devices.get(place));
+    let among = |count: usize, what: &str| {
+        if count > 1 { format!(", the busiest of {count} {what}") } else { String::new() }
+    };
     let device = device.map(|device| {
         let busy = device.busy_fraction.map_or(String::new(), |busy| format!(", busy {}", share(busy)));
-        format!("{}{busy}", quoted(&device.name))
+        format!("{}{busy}{}", quoted(&device.name), among(host.devices.len(), "devices"))
     });
-    let among = |count: usize, what: &str| {
-        if count > 1 { format!(" (of {count} {what})") } else { String::new() }
-    };
-    let device = device.map(|device| format!("{device}{}", among(host.devices.len(), "devices")));
     let hosts = report.summary.hosts.len();
-    let named = (hosts > 1).then(|| format!("host {}{}", quoted(&host.host), among(hosts, "hosts")));
+    let named = (hosts > 1).then(|| format!("{}, the slowest of {hosts} hosts", quoted(&host.host)));
     match (device, named) {
         (None, None) => None,
-        (Some(device), None) => Some(device),
-        (None, Some(host)) => Some(host),
-        (Some(device), Some(host)) => Some(format!("{device}, {host}")),
+        (Some(device), None) => Some(("device", device)),
+        (None, Some(host)) => Some(("host", host)),
+        (Some(device), Some(host)) => Some(("device", format!("{device}; on {host}"))),
     }
 }
 

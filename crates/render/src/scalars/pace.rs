@@ -8,7 +8,7 @@ use stepscope_analyze::curves::pace::{Pace, Pause, Source, Unit, Why};
 use stepscope_diagnose::runs::{Change, Course};
 use stepscope_diagnose::{RunVerdict, Severity};
 
-use crate::format::{duration_ms, listed, plural, printable, share};
+use crate::format::{duration_ms, listed, plural, printable, share, short};
 use crate::report::{Found, wrapped};
 use crate::style::Style;
 
@@ -18,6 +18,8 @@ const RUNS: usize = 8;
 const FINDINGS: usize = 12;
 /// So many pauses of a run are listed.
 const PAUSES: usize = 1000;
+/// A rate that differs by more from the typical step's is shown beside it.
+const DIFFERS: f64 = 0.02;
 /// Maximum line length, even on wider terminals.
 const WIDEST: usize = 100;
 
@@ -85,8 +87,20 @@ pub fn sentence(run: &RunCurves) -> Option<String> {
         let take = if pace.pauses.len() == 1 { "takes" } else { "take" };
         said.push_str(&format!("; {all} {take} {part} of the time"));
     }
+    said.extend(overall(run, pace));
     said.push('.');
     Some(said)
+}
+
+/// The rate over the whole curve, as the table has it, where pauses and slow stretches make it another figure.
+fn overall(run: &RunCurves, pace: &Pace) -> Option<String> {
+    let curve = run.curves.iter().find(|curve| curve.tag == pace.tag)?;
+    let rate = curve.steps_per_second.filter(|_| pace.source == Source::Clock && pace.unit == Unit::Step)?;
+    let differs = (rate * pace.typical_s - 1.0).abs() > DIFFERS;
+    differs.then(|| {
+        let each = duration_ms(1e3 / rate);
+        format!("; with all of that, {} steps/s ({each} per step)", short(rate))
+    })
 }
 
 /// `12 pauses (10 evaluations, 2 unknown)`.

@@ -131,14 +131,14 @@ fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
 
 fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
-        (Some(moments @ Moments { median, p90, p99, stddev, .. }), Some(host)) => {
-            let mean = step_times::mean_beside(&moments)
-                .map_or(String::new(), |mean| format!("mean {}, ", duration_ms(mean)));
+        (Some(moments @ Moments { mean, p90, p99, stddev, .. }), Some(host)) => {
+            let median = step_times::median_beside(&moments)
+                .map_or(String::new(), |median| format!("median {}, ", duration_ms(median)));
             let spread = stddev
                 .map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));
             format!(
-                "{} per step (median of {}; {mean}p90 {}, p99 {}{spread}), {}",
-                duration_ms(median),
+                "{} per step (mean of {}; {median}p90 {}, p99 {}{spread}), {}",
+                duration_ms(mean),
                 summary.count,
                 duration_ms(p90),
                 duration_ms(p99),

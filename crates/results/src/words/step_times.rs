@@ -9,12 +9,13 @@ use stepscope_trace::statistics::Moments;
 
 use crate::format::duration_ms;
 
-/// Findings and the breakdown are about the mean step. If the median differs by this share, both are shown.
-const DIFFERS: f64 = 0.1;
+/// The step of a report is the mean step: the breakdown and all findings are about it. If the median differs by more than
+/// this share, which is the noise of one run, it is shown beside it with the reason.
+const DIFFERS: f64 = 0.05;
 
-/// The mean step in milliseconds, if the median does not stand for it.
-pub fn mean_beside(moments: &Moments) -> Option<f64> {
-    Some(moments.mean).filter(|mean| (mean - moments.median).abs() > DIFFERS * moments.median)
+/// The median step in milliseconds, if the mean does not stand for it.
+pub fn median_beside(moments: &Moments) -> Option<f64> {
+    Some(moments.median).filter(|median| (moments.mean - median).abs() > DIFFERS * median)
 }
 
 /// What some steps cost more, or which kinds of steps there are; `None` if steps are of one kind.

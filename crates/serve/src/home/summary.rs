@@ -25,7 +25,7 @@ pub(crate) struct Summary {
     doubts: Vec<String>,
     /// Median step time in milliseconds.
     step_ms: Option<f64>,
-    /// Mean step time in milliseconds, which findings and the breakdown are about.
+    /// Mean step time in milliseconds: the step of the report, which findings and the breakdown are about.
     #[serde(default)]
     mean_ms: Option<f64>,
     steps: u64,

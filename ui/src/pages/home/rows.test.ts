@@ -74,7 +74,7 @@ test("states and the ratio to the baseline", () => {
 test("the step is the one that the verdict is about", () => {
   const summary = (step_ms: number | null, mean_ms?: number | null) => ({ step_ms, mean_ms }) as Summary;
   expect(stepOf(summary(171, 334))).toEqual({ ms: 334, is: "mean" });
-  expect(stepOf(summary(171, 172))).toEqual({ ms: 171, is: "median" });
+  expect(stepOf(summary(171, 172))).toEqual({ ms: 172, is: "mean" });
   expect(stepOf(summary(171)), "kept by an older version").toEqual({ ms: 171, is: "median" });
   expect(stepOf(null).ms).toBeNull();
 });

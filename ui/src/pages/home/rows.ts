@@ -167,14 +167,10 @@ function textOf(run: Run): string {
     .toLowerCase();
 }
 
-/** Mean and median that differ by more than this share are two figures. */
-const APART = 0.1;
-
-/** The step time to show: the median, or the mean where it differs, because the verdict is about the mean. */
+/** The step time to show: the mean, as in every report. Older caches have only the median. */
 export function stepOf(summary: Summary | null): { ms: number | null; is: "mean" | "median" } {
   const [median, mean] = [summary?.step_ms ?? null, summary?.mean_ms ?? null];
-  const apart = median !== null && mean !== null && Math.abs(mean - median) > APART * median;
-  return apart ? { ms: mean, is: "mean" } : { ms: median, is: "median" };
+  return mean === null ? { ms: median, is: "median" } : { ms: mean, is: "mean" };
 }
 
 /** The step time relative to the baseline's, for instance 1.15 for 15 % slower. */

@@ -144,7 +144,7 @@ impl CriticalPath {
         if context.launches().all.is_empty() {
             return Err(NoPath::Launches);
         }
-        let window = device.steps.get(place).ok_or(NoPath::Steps)?.window;
+        let window = device.steps.get(place).ok_or(NoPath::Steps)?.work;
         let graph = Graph::of(context, window, process);
         let known = graph.known_share().ok_or(NoPath::Device)?;
         if known < 1.0 - ORPHANS {

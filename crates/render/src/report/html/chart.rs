@@ -71,7 +71,8 @@ fn drawing(bars: &[Bar]) -> Html {
     for (place, bar) in bars.iter().enumerate() {
         drawing.push(&scale.bar(place, bar));
     }
-    drawing.push(&scale.middle(middle));
+    let mean = lengths.iter().sum::<f64>() / lengths.len().max(1) as f64;
+    drawing.push(&scale.mean(mean));
     drawing.push(&scale.numbers(bars));
     let view = format!("0 0 {WIDTH} {HEIGHT}");
     let attributes = [
@@ -143,7 +144,7 @@ impl Scale {
         tag("g", &[("class", "step")], inner)
     }
 
-    fn middle(&self, ms: f64) -> Html {
+    fn mean(&self, ms: f64) -> Html {
         let (y, left, right) = (plain(self.y(ms)), plain(LEFT), plain(WIDTH));
         let line = [
             ("class", "middle"),
@@ -153,7 +154,7 @@ impl Scale {
             ("y1", &*y),
             ("y2", &*y),
         ];
-        tag("line", &line, tag("title", &[], Html::text(&format!("median {}", duration_ms(ms)))))
+        tag("line", &line, tag("title", &[], Html::text(&format!("mean {}", duration_ms(ms)))))
     }
 
     /// A few step numbers below the bars.

@@ -57,10 +57,11 @@ fn overview(report: &Report) -> Html {
     match (report.summary.step_ms, report.bound()) {
         (Some(moments), Some(host)) => {
             let (one, many) = terms::step_kind(host.kind);
-            if let Some(mean) = step_times::mean_beside(&moments) {
-                add(duration_ms(mean), format!("mean {one}"));
+            add(duration_ms(moments.mean), format!("mean {one}"));
+            if let Some(median) = step_times::median_beside(&moments) {
+                let why = step_times::shape(host).map_or(String::new(), |why| format!(", {why}"));
+                add(duration_ms(median), format!("median {one}{why}"));
             }
-            add(duration_ms(moments.median), format!("median {one}"));
             let longest = duration_ms(moments.max);
             match report.summary.count {
                 0..STEPS_FOR_P90 => add(longest, format!("longest {one}")),
@@ -88,8 +89,8 @@ fn overview(report: &Report) -> Html {
         let sentence = Html::sentence(&format!("This profile: {place}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
-    if let Some(by) = words::bounded_by(report) {
-        let sentence = Html::sentence(&format!("Bottleneck: {by}."));
+    if let Some((what, name)) = words::slowest(report) {
+        let sentence = Html::sentence(&format!("The {what} {name}."));
         body.push(&tag("p", &[("class", "soft"), ("style", "margin:12px 0 0")], sentence));
     }
     if let Some(caution) = answer::caution(report) {
