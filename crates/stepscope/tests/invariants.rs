@@ -3,11 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
 mod support;
+#[path = "support/figures.rs"]
+mod figures;
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 use stepscope_analyze::Category;
@@ -66,8 +69,7 @@ fn opened(path: &Path) -> Option<Profile> {
 }
 
 /// The findings that SQL lists.
-fn by_sql(profile: Profile) -> Vec<String> {
-    let database = Database::new(Arc::new(profile), Limits::TERMINAL);
+fn by_sql(database: &Database) -> Vec<String> {
     let answer = database.query("SELECT id FROM finding ORDER BY rank").unwrap();
     answer.rows.iter().filter_map(|row| row.first()).map(SqlValue::text).collect()
 }
@@ -207,8 +209,11 @@ fn rules_for_every_report_hold() {
         let name = path.display().to_string();
         let report = report(&profile, vec![name.clone()]).ok()?;
         let mut faults = faults(&report);
+        faults.extend(figures::contradictions(&report));
+        let database = Database::new(Arc::new(profile), Limits::TERMINAL);
+        faults.extend(figures::by_sql(&report, &database));
         let (ids, listed): (Vec<&str>, _) =
-            (report.findings.iter().map(Finding::id).collect(), by_sql(profile));
+            (report.findings.iter().map(Finding::id).collect(), by_sql(&database));
         if ids != listed {
             faults.push(format!("SQL has {listed:?} for {ids:?}"));
         }
@@ -216,6 +221,9 @@ fn rules_for_every_report_hold() {
     };
     // One after the other: a query waits for analyses, which run on the threads of the pool.
     let faults: Vec<String> = recordings().iter().filter_map(checked).flatten().collect();
+    let compared = figures::COMPARED.load(Ordering::Relaxed);
+    assert!(compared >= 20, "only {compared} figures in sentences were compared");
+    println!("{compared} figures compared");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
@@ -224,5 +232,6 @@ fn the_command_lists_the_findings_of_the_report() {
     let path = root().join("fixtures").join("tf-input-bound");
     let sql = run(&["sql", path.to_str().unwrap(), "select id from finding order by rank", "--csv"]);
     let listed: Vec<&str> = sql.lines().skip_while(|line| *line != "id").skip(1).collect();
-    assert_eq!(listed, by_sql(opened(&path).unwrap()), "{sql}");
+    let database = Database::new(Arc::new(opened(&path).unwrap()), Limits::TERMINAL);
+    assert_eq!(listed, by_sql(&database), "{sql}");
 }
