@@ -13,7 +13,7 @@ use stepscope_analyze::time::summary::{HostSummary, StepRow};
 use stepscope_trace::Dur;
 
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity, WorstStep};
+use crate::finding::{Finding, Severity, ShownStep};
 use crate::owners;
 use crate::rule::{About, Check, Rule};
 use crate::rules::{RULES, severity};
@@ -138,7 +138,7 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         }
         // Without a timeline there is no step whose milliseconds could be won.
         let winnable = finding.winnable.filter(|_| facts.timeline);
-        finding.place = worst_step(finding, facts);
+        finding.place = typical_step(finding, facts);
         finding.gain_ms = winnable.map(|share| (served * share).min(step));
         finding.recurrence = finding.recurrence.or_else(|| concentrated(finding, facts));
         if finding.recurrence.is_some_and(|often| often.steps == 1 && often.of >= OFTEN_ENOUGH) {
@@ -171,8 +171,9 @@ fn concentrated(finding: &Finding, facts: &Facts) -> Option<Recurrence> {
     Some(Recurrence::of(owned.iter().map(|&time| time >= least)))
 }
 
-/// Where to look: the step that counts in which the finding's categories own most.
-fn worst_step(finding: &Finding, facts: &Facts) -> Option<WorstStep> {
+/// Where to look: the step that counts in which the finding's categories own about as much as the report says, so that
+/// picture and figure agree. Of what happens in some steps only, one of those.
+fn typical_step(finding: &Finding, facts: &Facts) -> Option<ShownStep> {
     let host = facts.summary.bound().filter(|host| !host.whole_capture && !finding.claims.is_empty())?;
     let owned = |step: &StepRow| -> Dur {
         finding
@@ -182,9 +183,17 @@ fn worst_step(finding: &Finding, facts: &Facts) -> Option<WorstStep> {
             .map(|&(category, _)| step.shares.get(category))
             .sum()
     };
-    let worst = host.counted().max_by_key(|step| owned(step))?;
-    Some(WorstStep { host: host.host.clone(), span: worst.span })
+    let most = host.counted().map(owned).max()?;
+    let somewhere = || host.counted().filter(|step| owned(step).fraction_of(most) >= HAPPENS);
+    let count = somewhere().count().max(1) as f64;
+    let mean = somewhere().map(|step| owned(step).ms()).sum::<f64>() / count;
+    let far = |step: &&StepRow| (owned(step).ms() - mean).abs();
+    let typical = somewhere().min_by(|a, b| far(a).total_cmp(&far(b)))?;
+    Some(ShownStep { host: host.host.clone(), span: typical.span })
 }
+
+/// A step with less than this share of the most that any step has does not show what a finding is about.
+const HAPPENS: f64 = 0.2;
 
 impl Finding {
     /// Does it promise something that can be relied on?

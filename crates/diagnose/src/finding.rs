@@ -77,7 +77,7 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WorstStep {
+pub struct ShownStep {
     /// On which host.
     pub host: String,
     /// When.
@@ -104,7 +104,7 @@ pub struct Finding {
     /// The framework that wrote the trace.
     pub framework: Framework,
     /// Where to look.
-    pub place: Option<WorstStep>,
+    pub place: Option<ShownStep>,
     /// In which steps it happens, unless in all; set by the rule or the engine.
     pub recurrence: Option<Recurrence>,
     /// Milliseconds of the mean step that it is about, including those that other findings own; set by the engine.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stepscope_analyze::Category;
 use stepscope_diagnose::compare::{Margins, Run, compare};
 use stepscope_render::compare::compare_json;
+use stepscope_render::format::duration_ms;
 use stepscope_render::info::Description;
 use stepscope_render::report::{self, color};
 use stepscope_render::table;
@@ -114,7 +115,12 @@ pub(crate) fn report(opened: &Opened) -> Result<Bytes, Refusal> {
             row["title"] = finding.rule.title().into();
             row["place"] = finding.place.as_ref().map_or(Value::Null, |place| {
                 let at = |time: Time| opened.ns(&place.host, time);
-                json!({"host": place.host, "start_ns": at(place.span.start), "end_ns": at(place.span.end)})
+                let owned = finding.claims.iter().filter(|(_, ms)| *ms > 0.0).map(|(category, _)| category.key());
+                let figure = finding.about_ms.map(|ms| format!("{} {}", duration_ms(ms), finding.per()));
+                json!({
+                    "host": place.host, "start_ns": at(place.span.start), "end_ns": at(place.span.end),
+                    "categories": owned.collect::<Vec<_>>(), "figure": figure,
+                })
             });
         }
         for row in rows(&mut answer, "breakdown") {

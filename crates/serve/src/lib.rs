@@ -14,6 +14,7 @@ mod assets;
 mod connections;
 mod curves;
 mod error;
+mod evidence;
 mod fleet;
 mod guard;
 mod home;

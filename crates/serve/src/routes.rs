@@ -21,6 +21,7 @@ use crate::answers::{self, heavy};
 use crate::assets::Asset;
 use crate::curves;
 use crate::error::Refusal;
+use crate::evidence;
 use crate::fleet;
 use crate::guard::{Guard, HEADERS};
 use crate::home::{self, Home};
@@ -139,6 +140,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/area", data(|asked| Box::pin(sums(asked))))
         .route("/collectives", data(|asked| Box::pin(ranks(asked))))
         .route("/critical", data(|asked| Box::pin(critical_path(asked))))
+        .route("/evidence", data(|asked| Box::pin(of_finding(asked))))
         .route("/overview", data(|asked| Box::pin(minimap(asked))));
     Router::new()
         .route("/api/sessions", data(|asked| Box::pin(sessions(asked))))
@@ -530,6 +532,14 @@ async fn critical_path(asked: Asked) -> Answer {
         opened.answer(&format!("critical/{host}/{step}/{}", model.aligned), found).map(Reply::json)
     })
     .await
+}
+
+/// What a finding is about.
+async fn of_finding(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
+    let id = query.text("finding").ok_or(Refusal::Missing("finding"))?.to_owned();
+    let (opened, timeline) = (session.open().await?, session.timeline().await?);
+    heavy(move || evidence::answer(&opened, on_clock(&timeline, &query), &id).map(Reply::json)).await
 }
 
 async fn minimap(asked: Asked) -> Answer {

@@ -202,7 +202,7 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
 fn hint(kind: Lookalike) -> Option<&'static str> {
     match kind {
         Lookalike::EventFile => Some(
-            "event files contain scalars, not profiles; to get a profile in plugins/profile beside them, run the \
+            "event files contain scalars, not profiles: `stepscope scalars PATH` shows them; to get a profile in plugins/profile beside them, run the \
              TensorBoard callback with profile_batch, or call tf.profiler.experimental.start",
         ),
         Lookalike::NsightSystemsReport => Some(

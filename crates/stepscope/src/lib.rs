@@ -35,7 +35,7 @@ pub fn add_stores() {
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
     #[cfg(feature = "remote")]
     let args = args.map(stores::unsigned);
-    let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(args)) {
+    let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(with_help(args))) {
         Ok(cli) => cli,
         Err(told) => {
             // Help and version come this way too. If the output is closed, there is no way to report it.
@@ -60,4 +60,27 @@ pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
         Err(failure) => terminal.report(&failure.into_problem()),
     };
     exit.code()
+}
+
+/// `stepscope help COMMAND` is `stepscope COMMAND --help`, as in other programs.
+fn with_help(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    if args.get(1).is_some_and(|word| word == "help") {
+        args.remove(1);
+        args.push("--help".into());
+    }
+    args.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_may_come_first() {
+        let shown = |words: &[&str]| -> Vec<OsString> { with_help(words.iter().map(OsString::from)).collect() };
+        assert_eq!(shown(&["stepscope", "help", "report"]), ["stepscope", "report", "--help"]);
+        assert_eq!(shown(&["stepscope", "help"]), ["stepscope", "--help"]);
+        assert_eq!(shown(&["stepscope", "report", "help"]), ["stepscope", "report", "help"]);
+    }
 }

@@ -38,9 +38,10 @@ impl Terminal {
             Color::Never => false,
         };
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        let width = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let width = asked_width(std::env::var("COLUMNS").ok().as_deref());
         Terminal {
-            out: Style { color: wants(out), width: if out { width() } else { None } },
+            out: Style { color: wants(out), width: width.or_else(|| terminal().filter(|_| out)) },
             err: Style { color: wants(err), width: None },
         }
     }
@@ -66,5 +67,21 @@ impl Terminal {
         let text: Vec<String> = text.split('\n').map(printable).collect();
         // If standard error is closed, there is no way to report it.
         let _ = writeln!(io::stderr(), "{label} {}", text.join("\n"));
+    }
+}
+
+/// The width that the user asks for, in characters; fewer than a name and a figure need are a mistake.
+fn asked_width(columns: Option<&str>) -> Option<usize> {
+    columns?.trim().parse().ok().filter(|columns| *columns >= 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked_width;
+
+    #[test]
+    fn only_a_usable_number_of_columns_counts() {
+        assert_eq!(asked_width(Some("60")), Some(60));
+        assert_eq!([Some(""), Some("0"), Some("wide"), None].map(asked_width), [None; 4]);
     }
 }

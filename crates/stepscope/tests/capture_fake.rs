@@ -387,3 +387,34 @@ fn a_directory_that_cannot_be_written_to_is_told() {
     assert_eq!(code(&output), 3);
     assert!(words(&output).starts_with("error: cannot write the session below "), "{}", words(&output));
 }
+
+#[test]
+fn a_program_that_ended_while_waiting_for_steady_steps_is_not_told_to_start_a_server() {
+    let logs = Logs::new();
+    let server = FakeProfiler::start([Answer::Empty, Answer::Die]);
+    let said = refused(&logs, &[&server.address(), "--until-steady", "--duration", "200ms", "--wait", "300ms"]);
+    assert!(said.contains("ended before its steps were steady"), "{said}");
+    assert!(!said.contains("start a profiler server"), "{said}");
+}
+
+#[test]
+fn a_server_that_comes_up_late_is_still_recorded_by_run() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(8));
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let server = FakeProfiler::listen(listener, [Answer::Profile(profile())]);
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        server.asked().len()
+    });
+    let logs = tempfile::tempdir().unwrap();
+    let script = "import time\nfor i in range(110):\n    print('step', i, flush=True); time.sleep(0.1)";
+    let mut command = stepscope();
+    command.arg("run").args(["--profiler-port", &port.to_string(), "--profile-duration", "200ms", "--save"]);
+    let output = command.arg(logs.path()).args(["--", "python3", "-c", script]).output().unwrap();
+    let said = words(&output);
+    assert!(late.join().unwrap() >= 1, "{said}");
+    assert!(said.contains("verdict"), "{said}");
+}

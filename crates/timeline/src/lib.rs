@@ -9,6 +9,7 @@ pub mod area;
 pub mod collectives;
 pub mod critical;
 pub mod event;
+pub mod evidence;
 pub mod frame;
 pub mod layout;
 mod look;

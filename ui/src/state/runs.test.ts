@@ -73,6 +73,12 @@ test("files are named without their endings and times, and never two alike", () 
   expect(names("a/run.sqlite", "b/run.sqlite")).toEqual(["a/run", "b/run"]);
 });
 
+test("a name that PyTorch made of machine and process is left out where the folder is enough", () => {
+  const file = (folder: string, name: string) => `logs/${folder}/${name}.1623143089861.pt.trace.json`;
+  expect(names(file("before", "vm_32041"), file("after", "vm_31620"))).toEqual(["before", "after"]);
+  expect(names(file("ddp", "vm_1"), file("ddp", "vm_2"), file("one", "vm_3"))).toEqual(["ddp/vm_1", "ddp/vm_2", "one"]);
+});
+
 test("runs with curves of several paths are told apart by what follows the folders that all share", () => {
   const labels = (...names: string[]) => [...labelsOf(names.map((name, id) => ({ id, name }))).values()];
   expect(labels("/data/logs/a/train", "/data/logs/b/train")).toEqual(["a/train", "b/train"]);

@@ -21,10 +21,14 @@ const ENDINGS =
   /(\.(pt\.)?trace|\.xplane)?\.(json|pb|sqlite|nsys-rep|ncu-rep|csv|log|arrows?|parquet)(\.gz|\.zst)?$|_pqtdir$/;
 /** PyTorch appends the time of day. */
 const TIME = /\.\d{12,19}$/;
+/** `host_4711.1623143089861.pt.trace.json`: PyTorch names files after machine, process and time, so that none of it was chosen. */
+const MADE_UP = /^[\w.-]*_\d+\.\d{12,19}\.pt\.trace\.json(\.gz)?$/;
 
 interface Parts {
   folder: string[];
   own: string;
+  /** Nobody chose the name of the file. */
+  madeUp: boolean;
   stamp: number | null;
 }
 
@@ -38,10 +42,11 @@ export function runNames(sessions: readonly Session[]): Map<number, RunName> {
     parts.map((part) => part.folder),
     shared,
   );
-  const short = parts.map(({ own, stamp }, place) => ({ folder: folders[place] ?? "", own, stamp }));
+  const short = parts.map(({ own, stamp, madeUp }, place) => ({ folder: folders[place] ?? "", own, stamp, madeUp }));
   const rivals = counted(short.map((one) => one.folder));
   const names = short.map((one) => {
     const several = (rivals.get(one.folder) ?? 0) > 1;
+    if (one.stamp === null && one.madeUp && !several && one.folder) return one.folder;
     if (one.stamp === null) return [one.folder, one.own].filter(Boolean).join("/");
     const time = one.own.replace(STAMP, "$1-$2-$3 $4:$5:$6");
     if (!several) return one.folder || alone || time;
@@ -99,11 +104,12 @@ function partsOf(session: Session): Parts {
   const at = session.path.lastIndexOf(PROFILES);
   if (at >= 0) {
     const own = session.path.slice(at + PROFILES.length).split("/")[0] ?? "";
-    return { folder: session.path.slice(0, at).split("/"), own, stamp: timeOf(own) };
+    return { folder: session.path.slice(0, at).split("/"), own, madeUp: false, stamp: timeOf(own) };
   }
   const all = session.path.split("/");
   const own = all.pop() ?? "";
-  return { folder: all, own: own.replace(ENDINGS, "").replace(TIME, "") || own, stamp: null };
+  const bare = own.replace(ENDINGS, "").replace(TIME, "") || own;
+  return { folder: all, own: bare, madeUp: MADE_UP.test(own), stamp: null };
 }
 
 function timeOf(name: string): number | null {

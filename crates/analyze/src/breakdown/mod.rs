@@ -18,6 +18,7 @@
 mod gaps;
 mod launched;
 mod meaning;
+mod pieces;
 pub mod selection;
 mod shares;
 mod startup;
@@ -37,6 +38,7 @@ use crate::steps::{Step, Steps};
 use crate::vocabulary::{Framework, Role, is_server_thread};
 
 use selection::Selection;
+pub use pieces::Stretch;
 pub use shares::{Category, Shares};
 use sweep::shares_of;
 

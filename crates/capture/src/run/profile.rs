@@ -48,8 +48,8 @@ pub enum CaptureFailure {
 const MOMENTS: usize = 15;
 /// A program that reports no steps is profiled after this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The server may start late.
-const WAIT: Duration = Duration::from_secs(5);
+/// How long one attempt waits for the server. It is repeated for as long as the program runs.
+const WAIT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(120);
 const MOST_BYTES: u64 = 2 << 30;
 const TICK: Duration = Duration::from_millis(50);
@@ -73,8 +73,19 @@ impl ProfileRequest {
                 }
                 std::thread::sleep(TICK);
             }
-            let mut during = None;
-            Captured { session: self.take(&mut during), during }
+            loop {
+                let mut during = None;
+                let session = self.take(&mut during);
+                // Some programs start their server late: after loading data, or once the first epoch is over.
+                let is_early = matches!(
+                    session,
+                    Err(CaptureFailure::Server(CaptureError::Refused | CaptureError::Unreachable { .. }))
+                );
+                if !is_early || over.load(Ordering::Relaxed) {
+                    return Captured { session, during };
+                }
+                std::thread::sleep(TICK);
+            }
         });
         Profiler { ended, thread }
     }

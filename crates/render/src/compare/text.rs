@@ -8,7 +8,7 @@ use stepscope_diagnose::compare::{
 use stepscope_results::table::{Select, Table, columns};
 
 use super::words;
-use crate::format::{short, thousands};
+use crate::format::thousands;
 use crate::style::Style;
 use crate::table;
 
@@ -94,10 +94,11 @@ pub(super) fn ops(comparison: &Comparison) -> Table {
     let fields = columns! { op: OpDelta;
         name: Name "op" => op.name.as_str();
         type.optional: Name "type" => words::op_type(op);
+        where.optional: Text "where" => words::side(op);
         base_ms: Ms "BASE" => op.base_ms;
         new_ms: Ms "NEW" => op.new_ms;
         delta_ms: Ms "change" => op.delta_ms();
-        count.optional: Text "count" => format!("{} → {}", short(op.base_count), short(op.new_count));
+        count.optional: Text "count" => words::counts(op);
     };
     let changed = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0);
     let mut table = Table::of("compare", &fields, changed);

@@ -8,7 +8,7 @@ use stepscope_diagnose::compare::{
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
-use crate::format::{duration_ms, from_to_ms, name_cut, percent, plural, short};
+use crate::format::{duration_ms, from_to_ms, name_cut, number, percent, plural, short};
 
 /// Number of causes in the first line.
 const CAUSES: usize = 2;
@@ -400,6 +400,16 @@ pub(crate) fn finding(finding: &FindingKey) -> String {
 /// The type of an op if it adds to the name.
 pub(crate) fn op_type(op: &OpDelta) -> Option<&str> {
     (op.op_type != op.name).then_some(&op.op_type)
+}
+
+/// How many per step on each side; whole numbers as such.
+pub(crate) fn counts(op: &OpDelta) -> String {
+    format!("{} → {}", number(op.base_count), number(op.new_count))
+}
+
+/// Where an op runs.
+pub(crate) fn side(op: &OpDelta) -> &'static str {
+    if op.on_device { "device" } else { "host" }
 }
 
 /// Public id of how ops were matched.

@@ -98,9 +98,11 @@ impl Page<'_> {
     }
 
     fn bar(&mut self, category: Category, ms: f64, share: f64, largest: f64) -> io::Result<()> {
-        let eighths = if largest > 0.0 { (share / largest * (BAR * 8) as f64).round() as usize } else { 0 };
-        let bar = bar(eighths.clamp(1, BAR * 8));
-        let padding = " ".repeat(BAR.saturating_sub(bar.chars().count()));
+        // Name and figures need this much beside the bar.
+        let room = BAR.min(self.width.saturating_sub(2 + 15 + 1 + 18)).max(4);
+        let eighths = if largest > 0.0 { (share / largest * (room * 8) as f64).round() as usize } else { 0 };
+        let bar = bar(eighths.clamp(1, room * 8));
+        let padding = " ".repeat(room.saturating_sub(bar.chars().count()));
         let bar = if self.style.color {
             format!("\x1b[38;5;{}m{bar}\x1b[0m{padding}", palette::terminal(category))
         } else {

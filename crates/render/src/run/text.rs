@@ -156,6 +156,11 @@ fn unsteady(steps: &RunSteps) -> String {
 }
 
 fn times(steps: &RunSteps) -> String {
+    if steps.source == StepSource::Said {
+        // Percentiles of running means would be figures of nothing.
+        let mean = duration_ms(steps.mean_ms);
+        return format!("{mean} in the mean, as the program prints it; its own mean may include the warm-up");
+    }
     let mut text = format!("median {}, mean {}", duration_ms(steps.median_ms), duration_ms(steps.mean_ms));
     if steps.bursty {
         text += " (single steps cannot be timed: the output is buffered; set PYTHONUNBUFFERED=1)";
@@ -170,7 +175,9 @@ fn own(steps: &RunSteps) -> Option<String> {
     let own = steps.own_ms.filter(|_| steps.source != StepSource::Said && !steps.examples)?;
     let differs =
         (own / steps.mean_ms - 1.0).abs() > DIFFERS && (own / steps.median_ms - 1.0).abs() > DIFFERS;
-    differs.then(|| format!("the program itself reports {}", duration_ms(own)))
+    differs.then(|| {
+        format!("the program itself reports {}, its own mean, which may include the warm-up", duration_ms(own))
+    })
 }
 
 fn throughput(page: &RunPage) -> Option<String> {
@@ -312,6 +319,15 @@ mod tests {
         let verdict = Verdict { sentence, id: None, path: "logs".to_owned() };
         let told = text(&RunPage { verdict: Some(verdict), ..page() });
         assert!(told.contains("The step waits for input.") && !told.contains("hint"), "{told}");
+    }
+
+    #[test]
+    fn a_mean_of_the_program_is_not_passed_off_as_measured_steps() {
+        let mut page = page();
+        page.steps.as_mut().unwrap().source = StepSource::Said;
+        let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("step time 36.0 ms in the mean, as the program prints it"), "{told}");
+        assert!(!told.contains("p90"), "{told}");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use stepscope_results::table::{Cell, Column, Format, Picked, Table};
+use stepscope_results::table::{Cell, Column, Format, Picked, Prose, Table};
 
 use crate::format::{self, UNKNOWN};
+use crate::report::wrapped;
 use crate::style::Style;
 
 /// Spaces between columns.
@@ -17,14 +18,16 @@ const NAME_MOST: usize = 72;
 /// Writes the picked rows.
 pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if let Some(headline) = &table.headline {
-        writeln!(out, "{}", style.bold(&format::printable(headline)))?;
+        for line in fitting(headline, style) {
+            writeln!(out, "{}", style.bold(&line))?;
+        }
     }
     if table.prose().is_empty() {
         write_columns(table, picked, style, out)?;
     } else {
         for (place, prose) in picked.rows.iter().filter_map(|&row| table.prose().get(row)).enumerate() {
             let gap = if table.dense && place > 0 { "" } else { "\n" };
-            writeln!(out, "{gap}{}{}", style.tone(prose.tone, &prose.lead), prose.rest)?;
+            writeln!(out, "{gap}{}{}", style.tone(prose.tone, &prose.lead), in_width(prose, style))?;
         }
     }
     if picked.cut > 0 {
@@ -34,7 +37,37 @@ pub fn write_text(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wr
     if !table.notes().is_empty() {
         writeln!(out)?;
     }
-    table.notes().iter().try_for_each(|note| writeln!(out, "{}", format::printable(note)))
+    let lines = table.notes().iter().flat_map(|note| fitting(note, style));
+    lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A sentence in lines that fit; in one line where lines may have any length.
+fn fitting(text: &str, style: Style) -> Vec<String> {
+    let text = format::printable(text);
+    match style.width {
+        Some(width) if text.chars().count() > width => wrapped(&text, width, 0),
+        _ => vec![text],
+    }
+}
+
+/// The rest of a row in words, its lines indented as they are.
+fn in_width(prose: &Prose, style: Style) -> String {
+    let Some(width) = style.width else { return prose.rest.clone() };
+    let mut lines: Vec<String> = Vec::new();
+    for (place, line) in prose.rest.split('\n').enumerate() {
+        let before = if place == 0 { prose.lead.chars().count() } else { 0 };
+        if line.chars().count() + before <= width {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = line.chars().take_while(|c| *c == ' ').count();
+        let later = if place == 0 { 2 } else { indent };
+        for (part, text) in wrapped(line, width, later.max(before)).into_iter().enumerate() {
+            let spaces = if part == 0 { indent } else { later };
+            lines.push(format!("{}{text}", " ".repeat(spaces)));
+        }
+    }
+    lines.join("\n")
 }
 
 /// A laid-out column: all its text, and its width.
@@ -58,7 +91,7 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
         // A column without any known value only takes up space.
         .filter(|laid| !laid.column.optional || laid.cells.iter().any(|cell| cell != UNKNOWN))
         .collect();
-    fit(&mut laid, style.width);
+    let left_out = fit(&mut laid, style.width);
     if table.headline.is_some() {
         writeln!(out)?;
     }
@@ -67,7 +100,11 @@ fn write_columns(table: &Table, picked: &Picked, style: Style, out: &mut dyn Wri
     for row in 0..picked.rows.len() {
         writeln!(out, "{}", line(&laid, |column| column.cells.get(row).map_or("", String::as_str)))?;
     }
-    Ok(())
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let text = format!("Too narrow for {}; --csv and --json have all columns.", format::listed(&left_out));
+    fitting(&text, style).into_iter().try_for_each(|line| writeln!(out, "{}", style.dim(&line)))
 }
 
 fn lay_out<'a>(table: &Table, picked: &Picked, place: usize, column: &'a Column) -> Laid<'a> {
@@ -158,10 +195,16 @@ fn show_map(entries: &[(String, f64)]) -> String {
     shown.join(", ")
 }
 
-/// Makes the columns fit: first cuts names, then drops optional columns, the last first.
-fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) {
+/// Makes the columns fit: first cuts names, then drops optional columns, the last first, then others; the first column and
+/// one more stay. Returns the titles of those that were dropped.
+fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) -> Vec<String> {
+    let mut dropped = Vec::new();
     loop {
-        let Some(over) = over(laid, width) else { return cut_names(laid, NAME_MOST) };
+        let Some(over) = over(laid, width) else {
+            cut_names(laid, NAME_MOST);
+            dropped.reverse();
+            return dropped;
+        };
         if let Some(name) = widest_name(laid).filter(|&i| laid[i].width > NAME_LEAST) {
             let next = laid[name].width.saturating_sub(over).max(NAME_LEAST);
             let before = laid[name].width;
@@ -170,8 +213,10 @@ fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) {
                 continue;
             }
         }
-        let Some(last) = laid.iter().rposition(|column| column.column.optional) else { return };
-        laid.remove(last);
+        let optional = laid.iter().rposition(|column| column.column.optional);
+        let Some(last) = optional.or(laid.len().checked_sub(1).filter(|last| *last > 1)) else { return dropped };
+        let title = laid.remove(last).column.title.trim().to_owned();
+        dropped.extend(Some(title).filter(|title| !title.is_empty()));
     }
 }
 
@@ -289,6 +334,14 @@ mod tests {
         let narrow = text(Some(48), None);
         assert!(!narrow.contains("memory"), "{narrow}");
         assert!(narrow.lines().all(|line| line.chars().count() <= 48), "{narrow}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_narrow_lines_and_is_told_what_is_missing() {
+        let narrow = text(Some(30), None);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 30), "{narrow}");
+        let told = narrow.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("Too narrow for") && told.contains("share and memory"), "{narrow}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         fraction.known: Percent "share", "that as a share of the step" => line.owner.on_path.fraction_of(line.step);
         pieces.known.optional: Count "pieces", "number of pieces of the path" => line.owner.pieces;
         off_path_ms.known.optional: Ms "off the path", "its time off the path" => line.owner.off_path.ms();
-        slack_ms: Ms "slack", "how much later what is off the path could have ended without delaying the step, at least; one step at most; null if all of it is on the path" => line.owner.slack.map(|slack| slack.ms());
+        slack_ms: Ms "slack", "how much longer it could have taken without delaying the step, at least; null if all of it is on the path" => line.owner.slack.map(|slack| slack.ms());
         category.known.hidden: Text "category", "its category" => line.owner.category.key();
     }
 }
@@ -127,7 +127,12 @@ fn headline(path: &CriticalPath, several: bool) -> String {
         format!("; {} is {} of its critical path", category.key(), percent(time.fraction_of(whole)))
     });
     let host = if several { format!(" on {}", quoted(&path.host)) } else { String::new() };
-    format!("Step {}{host} takes {}{first}", path.step, duration_ms(whole.ms()))
+    let lags = if path.window == path.marked {
+        String::new()
+    } else {
+        format!(", {} until the device, which lags behind, is done with it", duration_ms(whole.ms()))
+    };
+    format!("Step {}{host} takes {}{lags}{first}", path.step, duration_ms(path.marked.dur().ms()))
 }
 
 fn members(table: &mut Table, path: &CriticalPath) {
@@ -151,6 +156,10 @@ fn piece(link: &Link) -> serde_json::Value {
 
 fn notes(table: &mut Table, path: &CriticalPath) {
     table.note("Times on the path sum to the step. Only what shortens the path shortens the step.");
+    table.note(
+        "The path counts what the step waited for; the overview counts the device's work first, whatever it waited for. \
+         Shares of the two differ.",
+    );
     table.note("Slack: how much longer it could have taken without delaying the step, at least.");
     if path.links.iter().any(|link| link.piece == Piece::Collective) {
         table.note("A collective on the path includes the time in which it waits for other ranks.");

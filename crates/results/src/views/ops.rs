@@ -43,6 +43,7 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         name.known: Name "op", "name of the op" => line.op.key.name.as_str();
         type.optional: Text "type", "type of the op" => line.op.key.kind.as_str();
         where.known.one_of(&["host", "device"]).sql("side"): Text "where", "host or device" => side(line.op);
+        part.drawn: Text "" => if line.op.key.input { "input" } else { "" };
         count.known: Count "count", "number of runs" => line.op.count;
         total_ms.known.optional: Ms "total", "time with nested ops" => line.op.total_ms;
         self_ms.known: Ms "self", "time without nested ops" => line.op.self_ms;
@@ -70,9 +71,10 @@ fn by_type(hosts: &dyn Hosts) -> Table {
     table
 }
 
-/// One row per op: first the side that does the model's work, longest self time first.
+/// One row per op, longest self time first, wherever it runs: the culprit may be an op of the input pipeline.
 fn table(ops: &Ops) -> Table {
-    let lines: Vec<Line<'_>> = ops.rows.iter().map(|op| Line { op, window: ops.window }).collect();
+    let mut lines: Vec<Line<'_>> = ops.rows.iter().map(|op| Line { op, window: ops.window }).collect();
+    lines.sort_by(|a, b| b.op.self_ms.total_cmp(&a.op.self_ms));
     let mut table = Table::of("ops", &columns(), &lines);
     table.top = Some(20);
     table.headline = Some(headline(ops));
@@ -83,7 +85,10 @@ fn table(ops: &Ops) -> Table {
         );
     }
     if ops.rows.iter().any(|row| row.key.input) {
-        table.note("Ops of the input pipeline come last (input). `stepscope input` shows them as a tree.");
+        table.note(
+            "Rows marked `input` are ops of the input pipeline, which runs beside the step; their share is of its time. \
+             `stepscope input` shows them as a tree.",
+        );
     }
     table
 }

@@ -34,6 +34,9 @@ pub(crate) struct Summary {
     /// Name of each kind of device and how many there are.
     devices: Vec<(String, u64)>,
     framework: Option<String>,
+    /// The types of its ops that take most time, by name: runs of one program share them.
+    #[serde(default)]
+    ops: Vec<String>,
     /// When it was recorded, in milliseconds since 1970, if the recording says so.
     began_ms: Option<f64>,
     events: u64,
@@ -110,10 +113,26 @@ impl Summary {
             breakdown,
             devices: devices.into_iter().collect(),
             framework: framework.map(|framework| terms::framework(framework).to_owned()),
+            ops: op_types(report),
             began_ms,
             events: report.sources.iter().map(|source| source.events).sum(),
             damaged,
             problem: None,
         }
     }
+}
+
+/// How many types of ops describe a program.
+const TYPES: usize = 16;
+
+/// The types of ops that take most time, sorted by name.
+fn op_types(report: &Report) -> Vec<String> {
+    let mut types: Vec<String> = Vec::new();
+    for op in &report.ops {
+        if types.len() < TYPES && !types.contains(&op.op_type) {
+            types.push(op.op_type.clone());
+        }
+    }
+    types.sort();
+    types
 }

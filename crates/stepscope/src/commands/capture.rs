@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::{duration, size};
 use every::Rhythm;
+use steady::Waited;
 use take::Taker;
 
 /// Record a profile from running processes and report on it.
@@ -100,8 +101,12 @@ impl CaptureArgs {
         let recorder = Recorder::new(leave)?;
         let form = self.form.form();
         let taker = self.taker(&recorder, terminal);
-        if self.until_steady && !steady::wait(&taker, self.patience) {
-            return Err(words::interrupted().into());
+        if self.until_steady {
+            match steady::wait(&taker, self.patience) {
+                Waited::Record => {}
+                Waited::Stopped => return Err(words::interrupted().into()),
+                Waited::Ended => return Err(words::ended(&taker.hosts).into()),
+            }
         }
         match self.rhythm() {
             Some(rhythm) => every::watch(&taker, &rhythm, form.json),

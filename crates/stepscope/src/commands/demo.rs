@@ -6,7 +6,7 @@ use stepscope_analyze::Selection;
 use stepscope_read::Progress;
 use stepscope_serve::{FleetOptions, Source};
 use stepscope_session::report::judge_drawn;
-use stepscope_session::{PerHost, SAMPLE_HOST, SAMPLE_NAME, sample};
+use stepscope_session::{PerHost, SAMPLE_HOST, sample};
 
 use crate::exit::Exit;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let looked = PerHost::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), |profile| {
         load::look_at(profile, Selection::default(), true, form.html.is_some())
     })?;
-    let (report, problems) = judge_drawn(looked, vec![SAMPLE_NAME.to_owned()])?;
+    let (report, problems) = judge_drawn(looked, Vec::new())?;
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {

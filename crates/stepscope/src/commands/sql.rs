@@ -4,7 +4,7 @@ mod prompt;
 mod write;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +41,13 @@ const SHOWN: usize = 10_000;
     stepscope sql logs/ --examples                         a dozen useful queries\n  \
     stepscope sql logs/ .schema                            tables and columns\n  \
     stepscope sql logs/ --file query.sql --csv > rows.csv  a longer query\n  \
+    stepscope sql logs/ - < query.sql                      the same from standard input\n  \
     stepscope sql run.sqlite \"SELECT * FROM step\" --parquet steps.parquet")]
 pub(crate) struct SqlArgs {
     /// A profile, session folder or log directory.
     #[arg(value_name = "PATH", required_unless_present = "examples")]
     path: Option<PathBuf>,
-    /// One SELECT, `.tables` or `.schema [TABLE]`.
+    /// One SELECT, `.tables` or `.schema [TABLE]`; `-` reads it from standard input, as does a pipe without a query.
     #[arg(value_name = "QUERY", conflicts_with = "file")]
     query: Vec<String>,
     /// Read the query from this file.
@@ -139,10 +140,26 @@ impl SqlArgs {
             }
             return fs::read_to_string(path).map(Some).map_err(|error| unreadable(error.to_string()));
         }
-        if !self.query.is_empty() {
+        let piped = self.query.is_empty() && !io::stdin().is_terminal();
+        if piped || self.query == ["-"] {
+            let mut text = String::new();
+            let read = io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
+            let found = match read {
+                Ok(size) if size as u64 <= LONGEST => None,
+                Ok(_) => Some("found more than 64 KiB".to_owned()),
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(found) = found {
+                return Err(Problem::new(Cause::Usage, "cannot read the query from standard input")
+                    .then(found)
+                    .then("give one SELECT of at most 64 KiB"));
+            }
+            if !text.trim().is_empty() {
+                return Ok(Some(text));
+            }
+        } else if !self.query.is_empty() {
             return Ok(Some(self.query.join(" ")));
-        }
-        if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        } else if io::stdout().is_terminal() {
             return Ok(None);
         }
         Err(Problem::new(Cause::Usage, "there is no query")

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// The binary in the repository's root, with an environment that changes nothing.
 pub fn stepscope() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
-    command.current_dir(root()).env_remove("NO_COLOR").stdin(Stdio::null());
+    command.current_dir(root()).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
     command
 }
 

@@ -5,6 +5,7 @@ import { drawCritical } from "./critical";
 import { drawFlows } from "./flows";
 import type { Hover } from "./hover";
 import { LabelWriter } from "./labels";
+import { drawProof } from "./proof";
 import type { Scene } from "./scene";
 import {
   type Area,
@@ -53,6 +54,8 @@ export class Front {
     const spans = this.region(scene, theme, chosen, pinnedHeight, scene.height, 0);
     // Above the labels: they are dimmed with their spans.
     if (place) drawMark(context, scene, place, theme, true);
+    const proof = place?.proof;
+    if (proof) this.clipped(scene, () => drawProof(context, scene, timeline, slotOf, proof, theme));
     if (chosen.critical.paths.length > 0)
       this.clipped(scene, () => drawCritical(context, scene, timeline, slotOf, chosen.critical.paths, theme));
     if (selected) drawFlows(context, scene, timeline, slotOf, selected, theme);

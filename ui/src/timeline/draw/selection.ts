@@ -163,8 +163,8 @@ export function markCaption(
 /** The caption over what a finding refers to: its name, and how long it takes. */
 export function evidenceCaption(context: CanvasRenderingContext2D, scene: Scene, place: Evidence, theme: Theme): void {
   const middle = visibleMiddle(scene, place);
-  const time = duration(place.end - place.start);
-  const text = place.finding ? `${title(place.finding)} · ${time}` : time;
+  const time = place.proof?.figure ?? duration(place.end - place.start);
+  const text = place.finding ? `${place.proof?.title ?? title(place.finding)} · ${time}` : time;
   if (middle !== null) caption(context, theme, middle, scene.layout.pinnedHeight + 12, text, theme.mark);
 }
 

@@ -1,7 +1,6 @@
 /** Readable durations and counts. */
 
 const UNITS: [number, string][] = [
-  [60e9, "min"],
   [1e9, "s"],
   [1e6, "ms"],
   [1e3, "µs"],
@@ -14,10 +13,18 @@ export function duration(ns: number): string {
   const size = Math.abs(ns);
   if (size === 0) return "0 ns";
   if (size < 1) return `${round(ns * 1000)} ps`;
+  if (size >= 120e9) return minutes(ns);
   for (const [scale, unit] of UNITS) {
     if (size >= scale) return `${round(ns / scale)} ${unit}`;
   }
   return `${round(ns)} ns`;
+}
+
+/** `3 min 20 s`, `34 h 43 min`. */
+function minutes(ns: number): string {
+  const seconds = Math.round(ns / 1e9);
+  if (Math.abs(seconds) >= 7200) return `${Math.trunc(seconds / 3600)} h ${Math.round((Math.abs(seconds) % 3600) / 60)} min`;
+  return `${Math.trunc(seconds / 60)} min ${Math.abs(seconds) % 60} s`;
 }
 
 function round(value: number): string {

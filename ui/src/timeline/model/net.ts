@@ -8,6 +8,7 @@ import type {
   EventDetails,
   Hit,
   Overview,
+  Proof,
   RankRun,
   SearchAnswer,
   StepPath,
@@ -24,6 +25,8 @@ export interface Source {
   collectives(): Promise<RankRun[]>;
   /** The critical path of a host's step at a moment. */
   critical(host: number, ns: number): Promise<StepPath>;
+  /** What a finding is about. */
+  evidence(finding: string): Promise<Proof>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
   event(track: number, event: number, signal?: AbortSignal): Promise<EventDetails>;
   neighbour(track: number, event: number, dir: "next" | "previous", same: "name" | "row"): Promise<Hit | null>;
@@ -47,6 +50,7 @@ export function serverSource(session: number, recorded = false): Source {
     gaps: async () => (await api.view(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
     critical: (host, ns) => ask<StepPath>(of("critical", { host, t_ns: ns })),
+    evidence: (finding) => ask<Proof>(of("evidence", { finding })),
     tile: (level, tile, tracks, signal) =>
       bytes(
         `api/s/${session}/tiles?level=${level}&tile=${tile}&tracks=${tracks.join(",")}${recorded ? "&clock=recorded" : ""}`,

@@ -152,4 +152,19 @@ export interface Span {
 export interface Evidence extends Span {
   /** The id of the finding, if a link named it. */
   finding?: string;
+  /** What it is about, once the server has said it. */
+  proof?: Proof;
+}
+
+/** What a finding is about in its step: where to look, and the stretches that it owns there. */
+export interface Proof {
+  title: string;
+  /** What it costs: `72.0 ms per step`. */
+  figure: string | null;
+  host: number;
+  start_ns: number;
+  end_ns: number;
+  /** The thread of the loop. */
+  track: number | null;
+  pieces: { start_ns: number; end_ns: number; category: string; title: string; /** No event shows it. */ empty: boolean }[];
 }

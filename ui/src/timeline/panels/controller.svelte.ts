@@ -1,4 +1,5 @@
 /** User actions on a timeline: select, step, search, mark, arrange. Holds the state of the panels; the engine draws. */
+import { prove } from "./prove";
 import { problemOf } from "../../server/ask";
 import { dropOn, foldAll, pin, shift, showing, toggle } from "../model/arrangement";
 import type { ColorMode } from "../draw/colors";
@@ -99,6 +100,7 @@ export class Controller implements Commands {
     if (state.window) engine.show(state.window);
     else if (state.place) engine.show(fit(state.place, 0.6));
     else engine.show(engine.opening);
+    void prove(engine, this.source.evidence, state.place, !state.window);
     engine.critical.show(state.critical, engine.goal);
     if (state.selected) void this.select(state.selected, "scroll");
     else this.deselect();

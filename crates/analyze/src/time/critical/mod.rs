@@ -91,6 +91,8 @@ pub struct CriticalPath {
     pub step: i64,
     /// The step, on the device that limits it.
     pub window: Span,
+    /// The step as tables show it; the same, unless the device lags behind.
+    pub marked: Span,
     /// In order of time; they tile the window.
     pub links: Vec<Link>,
     /// The longest on the path first, then what is off it, the least slack first.
@@ -156,6 +158,7 @@ impl CriticalPath {
             host: context.host.clone(),
             step: step.number,
             window,
+            marked: device.steps.get(place).map_or(window, |step| step.window),
             links: walked.links,
             owners,
             inferred: graph.orders,

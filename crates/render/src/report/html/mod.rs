@@ -44,7 +44,10 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Section::new("Run", run(report)),
         Section::new("Recording health", health(report)),
     ];
-    let mut kicker = format!("stepscope report · {}", report.targets.join(" "));
+    let mut kicker = "stepscope report".to_owned();
+    if !report.targets.is_empty() {
+        kicker.push_str(&format!(" · {}", report.targets.join(" ")));
+    }
     if !report.targets.iter().any(|target| target.contains(&report.session)) {
         kicker.push_str(&format!(" · {}", report.session));
     }

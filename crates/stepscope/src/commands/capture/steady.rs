@@ -26,27 +26,39 @@ const BUILDING: f64 = 0.01;
 /// steady.
 const HABIT: usize = 6;
 
-/// Waits until the loop is steady or patience runs out. Returns false if the user asked to stop.
-pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
+/// What the waiting came to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// Record now: the loop is steady, patience ran out, or the recording itself will say what is wrong.
+    Record,
+    /// The user asked to stop.
+    Stopped,
+    /// The process answered, and then no longer: it has ended.
+    Ended,
+}
+
+/// Waits until the loop is steady or patience runs out.
+pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> Waited {
     let until = Instant::now() + patience;
     let place = SessionFolder::below(&taker.logdir);
     let mut length = FIRST.min(taker.duration);
     let mut settling = Settling::default();
-    let mut told = None;
+    let (mut told, mut answered) = (None, false);
     while !taker.recorder.is_stopped() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             taker.terminal.remark(&render::never_steady(patience.as_secs_f64() * 1e3, settling.last()));
-            return true;
+            return Waited::Record;
         }
         let window = look(taker, length, left, &place);
         if matches!(window, Window::Gone) {
-            // The capture itself will report the problem.
-            return true;
+            // If it never answered, the capture itself will report the problem.
+            return if answered { Waited::Ended } else { Waited::Record };
         }
+        answered = true;
         if settling.has_settled(&window) {
             taker.terminal.remark(&render::steady(&window));
-            return true;
+            return Waited::Record;
         }
         let kind = std::mem::discriminant(&window);
         if told != Some(kind) {
@@ -59,7 +71,7 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> bool {
         // The process gets as much time without the profiler as with it.
         taker.recorder.pause(length.min(until.saturating_duration_since(Instant::now())));
     }
-    false
+    Waited::Stopped
 }
 
 /// How the windows compare so far.

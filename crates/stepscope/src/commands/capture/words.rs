@@ -48,6 +48,17 @@ pub(super) fn interrupted() -> Problem {
         .then("run it again and let it finish; --duration sets how long it records")
 }
 
+/// The program ended while the capture waited for a steady state.
+pub(super) fn ended(hosts: &[Address]) -> Problem {
+    let names: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    Problem::new(Cause::Nothing, format!("the program at {} ended before its steps were steady", names.join(", ")))
+        .then("its profiler server answered at first and is gone now")
+        .then(
+            "let it run longer, or record its first steps: start `stepscope capture` without --until-steady while it \
+             runs, or record from inside the program",
+        )
+}
+
 /// Explains why one process returned no profile.
 pub(super) fn problem(address: &Address, error: &CaptureError, taker: &Taker<'_>) -> Problem {
     let about = |what: String| Problem::new(Cause::Nothing, what);

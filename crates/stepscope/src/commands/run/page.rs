@@ -58,7 +58,9 @@ fn warnings(remarks: &[Remark]) -> Vec<(Warning, String, u64)> {
     for remark in remarks {
         let Some(found) = warning(&remark.text) else { continue };
         match all.iter_mut().find(|(known, ..)| (known.id, &known.subject) == (found.id, &found.subject)) {
-            Some((.., count)) => *count += remark.count,
+            // Other words for the same trouble are not the line that is shown.
+            Some((known, _, count)) if known.rank == found.rank => *count += remark.count,
+            Some(_) => {}
             None => all.push((found, remark.text.clone(), remark.count)),
         }
     }
@@ -143,5 +145,24 @@ fn load(usage: &Usage, window: Option<Window>) -> Load {
         gpu_busy: window.gpu_busy.or(busiest),
         gpu_held: usage.gpus.iter().filter_map(|gpu| gpu.throttled_fraction).reduce(f64::max),
         memory: usage.rss_peak_bytes.zip(memory_limit).map(|(peak, limit)| peak as f64 / limit.max(1) as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_capture::run::Remark;
+
+    use super::warnings;
+
+    #[test]
+    fn a_warning_is_counted_as_often_as_the_line_that_is_shown() {
+        let lines = [
+            ("Could not find cuda drivers on your machine, GPU will not be used.", 2),
+            ("failed call to cuInit: UNKNOWN ERROR (303)", 1),
+        ];
+        let remarks = lines.map(|(text, count)| Remark { text: text.to_owned(), count, ..Remark::default() });
+        let found = warnings(&remarks);
+        let counts: Vec<u64> = found.iter().map(|(.., count)| *count).collect();
+        assert_eq!(counts, [2], "{found:?}");
     }
 }
