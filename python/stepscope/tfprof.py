@@ -25,6 +25,7 @@ import json
 import json.decoder
 import json.scanner
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,12 @@ _NUMBERS = {
     "min_occurrence": 0,
     "step": -1,
 }
+
+#: Options of old tutorials that tfprof itself never had.
+_SWITCHES = ("show_trainable_variables",)
+
+#: The calls that work, for messages.
+_WORKS = "record with profiler.add_step(0, run_meta), then profiler.profile_name_scope(ProfileOptionBuilder.time_and_memory())"
 
 _LISTS = (
     "account_type_regexes",
@@ -232,12 +239,21 @@ class Profiler:
     """Keeps a graph and what its runs recorded, and shows them as tfprof does.
 
     ``graph`` is a ``tf.Graph``, a concrete function, or nothing for the default graph. ``logdir`` is where the files
-    are saved; without it they are kept in a temporary folder until the profiler goes.
+    are saved; without it they are kept in a temporary folder until the profiler goes. A path as the first argument is
+    the log directory, as old tutorials write it: ``Profiler("logs")``.
     """
 
     def __init__(self, graph=None, op_log=None, logdir=None):
+        if isinstance(graph, (str, os.PathLike)):
+            graph, logdir = None, graph
         if isinstance(op_log, (str, os.PathLike)):
             op_log, logdir = None, op_log
+        if graph is not None and not hasattr(graph, "as_graph_def") and not hasattr(graph, "graph"):
+            kind = "a tf.function" if hasattr(graph, "get_concrete_function") else type(graph).__name__
+            raise TypeError(
+                "Profiler takes a tf.Graph, a concrete function or a log directory, not %s; for a tf.function: "
+                'Profiler(train_step.get_concrete_function(batch), logdir="logs")' % kind
+            )
         self._temporary = None
         if logdir is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="stepscope-tfprof-")
@@ -269,21 +285,62 @@ class Profiler:
         """
         self.add_step(step, self._recorder.run_function(inputs))
 
-    def profile_name_scope(self, options):
-        """The scope view; returns its tree."""
-        return self._show("scope", options)
+    def profile_name_scope(self, *scope, options=None, **more):
+        """The scope view; returns its tree.
 
-    def profile_graph(self, options):
+        Takes options, as TensorFlow's profiler does; or, as old tutorials write it, the name of a scope, a depth and a
+        dictionary: ``profile_name_scope("train", 10, {"show_trainable_variables": True})``.
+        """
+        return self._show("scope", self._options(scope, options, more))
+
+    def profile_graph(self, *scope, options=None, **more):
         """The graph view; returns its tree."""
-        return self._show("graph", options)
+        return self._show("graph", self._options(scope, options, more))
 
-    def profile_operations(self, options):
+    def profile_operations(self, *scope, options=None, **more):
         """The op view; returns its rows, each the only child of the one before."""
-        return self._show("op", options)
+        return self._show("op", self._options(scope, options, more))
 
-    def profile_python(self, options):
+    def profile_python(self, *scope, options=None, **more):
         """The code view; returns its tree."""
-        return self._show("code", options)
+        return self._show("code", self._options(scope, options, more))
+
+    def _options(self, given, options, more):
+        """Options from what a call passes: a dictionary of tfprof's options as it is; scope, depth and switches of old
+        tutorials on top of the preset that they mean."""
+        scope, depth = None, None
+        for value in given:
+            if isinstance(value, dict) and options is None:
+                options = value
+            elif isinstance(value, str) and scope is None:
+                scope = value
+            elif isinstance(value, int) and not isinstance(value, bool) and depth is None:
+                depth = value
+            else:
+                raise TypeError("%r is no name of a scope, depth or options; %s" % (value, _WORKS))
+        options = dict(options or {}, **more)
+        if scope is None and depth is None and options and not set(options) & set(_SWITCHES):
+            return options
+        if not self._recorder.graph_def.node:
+            raise ValueError(
+                "the profiler has no graph to show: TensorFlow 2 runs ops one by one; pass a concrete function: "
+                'Profiler(train_step.get_concrete_function(batch), logdir="%s")' % self.logdir
+            )
+        parameters = options.pop("show_trainable_variables", not self._runs)
+        preset = ProfileOptionBuilder.trainable_variables_parameter if parameters else (
+            ProfileOptionBuilder.time_and_memory
+        )
+        chosen = dict(preset(), **options)
+        if depth is not None:
+            chosen["max_depth"] = depth
+        if scope is not None:
+            chosen["start_name_regexes"] = [re.escape(scope) + "($|/.*)"]
+        return chosen
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError("tfprof's Profiler has no `%s`; %s" % (name, _WORKS))
 
     def advise(self, options=_ALL_ADVICE):
         """What tfprof's checks say; returns the reports of each check that ``options`` names."""
@@ -296,9 +353,14 @@ class Profiler:
         return self._recorder.profile_proto(self._runs)
 
     def save(self, path):
-        """Writes the profile into a file that ``stepscope tfprof --profile_path`` reads."""
+        """Writes the profile into a file that ``stepscope tfprof --profile_path`` reads; into a folder as ``profile.pb``."""
+        path = os.fspath(path)
+        if os.path.isdir(path) or path.endswith(os.sep):
+            path = os.path.join(path, "profile.pb")
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        profile = self.serialize_to_string()
         with open(path, "wb") as file:
-            file.write(self.serialize_to_string())
+            file.write(profile)
 
     def _save_graph(self):
         for name, message in (("graph.pb", self._recorder.graph_def), ("op_log.pb", self._recorder.op_log)):
@@ -453,7 +515,13 @@ class _Recorder:
 
     def profile_proto(self, runs):
         """TensorFlow itself puts a profile together; only one of its profilers can live at a time."""
-        from tensorflow.python.profiler.internal import _pywrap_tfprof as tfprof
+        try:
+            from tensorflow.python.profiler.internal import _pywrap_tfprof as tfprof
+        except ImportError:
+            raise RuntimeError(
+                "this TensorFlow can no longer write a single profile file; the log directory holds the same: "
+                "stepscope tfprof scope --graph_path LOGDIR/graph.pb --run_meta_path LOGDIR/run_meta_0.pb"
+            ) from None
 
         tfprof.NewProfiler(self.graph_def.SerializeToString(), self.op_log.SerializeToString())
         try:
@@ -493,7 +561,7 @@ def _arguments(options):
     known = set(_NUMBERS) | set(_LISTS) | {"order_by", "account_displayed_op_only", "output", "dump_to_file"}
     unknown = sorted(set(options) - known)
     if unknown:
-        raise ValueError("unknown options: %s" % ", ".join(unknown))
+        raise ValueError("unknown options: %s; %s" % (", ".join(unknown), _WORKS))
     arguments = ["--%s=%d" % (name, options.get(name, default)) for name, default in _NUMBERS.items()]
     arguments.append("--order_by=%s" % options.get("order_by", "name"))
     shown = "true" if options.get("account_displayed_op_only", False) else "false"

@@ -59,6 +59,53 @@ class Options(unittest.TestCase):
         self.assertEqual(_tree(deep).children[0].name, "x")
 
     @unittest.skipUnless(LIVE, "needs TensorFlow and the binary")
+    def test_calls_of_old_tutorials_work_where_their_meaning_is_clear(self):
+        script = """
+            import os, sys, tempfile
+            import tensorflow as tf
+            from stepscope.tfprof import Profiler
+            logs = tempfile.mkdtemp()
+            with tf.Graph().as_default():
+                with tf.compat.v1.variable_scope("train"):
+                    w = tf.compat.v1.get_variable("w", [3, 4])
+                with tf.compat.v1.variable_scope("other"):
+                    v = tf.compat.v1.get_variable("v", [5, 5])
+                profiler = Profiler(logs)
+                assert os.listdir(logs), "the log directory is used"
+                tree = profiler.profile_name_scope("train", 10, {"show_trainable_variables": True, "max_depth": 10})
+                assert tree.total_parameters == 12, tree.total_parameters
+                try:
+                    profiler.save(logs)
+                    assert os.path.getsize(os.path.join(logs, "profile.pb")) > 0
+                except RuntimeError as error:
+                    assert "--graph_path LOGDIR/graph.pb" in str(error), error
+            assert os.path.exists(os.path.join(logs, "graph.pb"))
+        """
+        run(self, script)
+
+    @unittest.skipUnless(LIVE, "needs TensorFlow and the binary")
+    def test_what_cannot_work_is_refused_with_the_call_that_does(self):
+        script = """
+            import tempfile
+            import tensorflow as tf
+            from stepscope.tfprof import Profiler
+            def refused(kind, call, part):
+                try:
+                    call()
+                except kind as error:
+                    assert part in str(error) and "\\n" not in str(error), error
+                else:
+                    raise SystemExit("not refused: %s" % part)
+            profiler = Profiler(tempfile.mkdtemp())
+            refused(ValueError, lambda: profiler.profile_name_scope("train", 10), "get_concrete_function")
+            refused(TypeError, lambda: Profiler(tf.function(lambda x: x)), "get_concrete_function(batch)")
+            refused(TypeError, lambda: Profiler(17), "tf.Graph")
+            refused(AttributeError, lambda: profiler.start_profiling(), "add_step(0, run_meta)")
+            refused(TypeError, lambda: profiler.profile_name_scope(3.5), "time_and_memory()")
+        """
+        run(self, script)
+
+    @unittest.skipUnless(LIVE, "needs TensorFlow and the binary")
     def test_the_builder_builds_what_tensorflows_does(self):
         script = """
             import tensorflow as tf

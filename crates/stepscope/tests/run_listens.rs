@@ -48,6 +48,18 @@ print('all is well')
 }
 
 #[test]
+fn a_warning_counts_as_often_as_the_line_that_is_shown() {
+    let script = "
+for i in range(2):
+    print('Could not find cuda drivers on your machine, GPU will not be used.')
+print('failed call to cuInit: UNKNOWN ERROR (303)')
+";
+    let (run, page) = heard("python3", script, &[]);
+    let found = finding(&run, "gpu-not-used").unwrap();
+    assert_eq!(found["count"], 2, "{page}");
+}
+
+#[test]
 fn output_that_arrives_at_once_is_said_to_be_held_back() {
     // The program itself keeps its lines until the end, as Python does when its output is no terminal.
     let script = "import sys, time

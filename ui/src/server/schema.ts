@@ -215,6 +215,8 @@ export interface ReportSteps {
   per_step: ReportStep[];
   /** Standard deviation of the step time. */
   stddev_ms: number | null;
+  /** Why the median step differs from the mean step, in words; null if it does not, or if that is unknown. */
+  uneven: string | null;
 }
 
 /** What `stepscope info --json` writes. */

@@ -22,7 +22,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// A line that may be a warning.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Remark {
     /// The line, and the one after it.
     pub text: String,

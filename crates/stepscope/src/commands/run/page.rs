@@ -147,22 +147,3 @@ fn load(usage: &Usage, window: Option<Window>) -> Load {
         memory: usage.rss_peak_bytes.zip(memory_limit).map(|(peak, limit)| peak as f64 / limit.max(1) as f64),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use stepscope_capture::run::Remark;
-
-    use super::warnings;
-
-    #[test]
-    fn a_warning_is_counted_as_often_as_the_line_that_is_shown() {
-        let lines = [
-            ("Could not find cuda drivers on your machine, GPU will not be used.", 2),
-            ("failed call to cuInit: UNKNOWN ERROR (303)", 1),
-        ];
-        let remarks = lines.map(|(text, count)| Remark { text: text.to_owned(), count, ..Remark::default() });
-        let found = warnings(&remarks);
-        let counts: Vec<u64> = found.iter().map(|(.., count)| *count).collect();
-        assert_eq!(counts, [2], "{found:?}");
-    }
-}
