@@ -1,4 +1,6 @@
 /** The events behind a row: their durations, and what is known of where one comes from. */
+import type { View } from "../server/views";
+import { text, values } from "./view";
 import type { EventDetails, EventRef, Flow, Hit } from "../server/events";
 
 export interface Found {
@@ -56,4 +58,12 @@ export function originOf(event: Pick<EventDetails, "flows" | "parents" | "args">
     parents: event.parents.slice(0, 4),
     args: args.map(({ key, value }) => [key, String(value).slice(0, LONGEST)]),
   };
+}
+
+/** The line of source of an instruction, by the table of all instructions; empty if it is not known. */
+export function sourceOf(view: View, ...names: string[]): string {
+  const bare = (name: string) => name.replace(/^%/, "").replace(/ = .*/s, "");
+  const wanted = new Set(names.map(bare));
+  const row = values(view, "op").findIndex((name) => typeof name === "string" && wanted.has(bare(name)));
+  return row < 0 ? "" : text(view, "source", row);
 }

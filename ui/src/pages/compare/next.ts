@@ -13,7 +13,11 @@ export interface Known {
 /** Runs of one program share at least this part of the op types that take most time. */
 const ALIKE = 0.6;
 
-const words = (name: string) => name.toLowerCase().split(/[^a-z0-9]+/).filter(Boolean);
+const words = (name: string) =>
+  name
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter(Boolean);
 
 /** `resnet` and `resnet_fixed`, `run1/before` and `run1/after`: one name with a word more, or another last word. */
 export function isNamedAlike(one: string, other: string): boolean {

@@ -17,7 +17,11 @@ export interface Label {
 }
 
 /** The gaps that are visible, with what fits into them. `width` measures text. */
-export function labelsOf(proof: Proof, scene: Pick<Scene, "window" | "width">, width: (text: string) => number): Label[] {
+export function labelsOf(
+  proof: Proof,
+  scene: Pick<Scene, "window" | "width">,
+  width: (text: string) => number,
+): Label[] {
   return proof.pieces
     .filter((piece) => piece.empty)
     .flatMap((piece) => {

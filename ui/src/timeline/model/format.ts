@@ -23,7 +23,8 @@ export function duration(ns: number): string {
 /** `3 min 20 s`, `34 h 43 min`. */
 function minutes(ns: number): string {
   const seconds = Math.round(ns / 1e9);
-  if (Math.abs(seconds) >= 7200) return `${Math.trunc(seconds / 3600)} h ${Math.round((Math.abs(seconds) % 3600) / 60)} min`;
+  if (Math.abs(seconds) >= 7200)
+    return `${Math.trunc(seconds / 3600)} h ${Math.round((Math.abs(seconds) % 3600) / 60)} min`;
   return `${Math.trunc(seconds / 60)} min ${Math.abs(seconds) % 60} s`;
 }
 

@@ -166,5 +166,11 @@ export interface Proof {
   end_ns: number;
   /** The thread of the loop. */
   track: number | null;
-  pieces: { start_ns: number; end_ns: number; category: string; title: string; /** No event shows it. */ empty: boolean }[];
+  pieces: {
+    start_ns: number;
+    end_ns: number;
+    category: string;
+    title: string;
+    /** No event shows it. */ empty: boolean;
+  }[];
 }
