@@ -89,6 +89,8 @@ fn table(ops: &Ops) -> Table {
             "Rows marked `input` are ops of the input pipeline, which runs beside the step; their share is of its time. \
              `stepscope input` shows them as a tree.",
         );
+    } else {
+        table.hide(&["part"]);
     }
     table
 }
