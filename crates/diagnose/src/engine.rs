@@ -121,7 +121,8 @@ fn settle(findings: &mut [Finding], facts: &Facts) {
         let about: f64 =
             finding.claims.iter().map(|&(category, ms)| ms.min(facts.ms(category)).max(0.0)).sum();
         finding.about_ms = Some(about).filter(|ms| *ms > 0.0);
-        finding.whole_ms = finding.claims.iter().map(|&(category, _)| (category, facts.ms(category))).collect();
+        finding.whole_ms =
+            finding.claims.iter().map(|&(category, _)| (category, facts.ms(category))).collect();
         for (category, ms) in &mut finding.claims {
             let available = left.entry(*category).or_default();
             let taken = ms.min(*available).max(0.0);

@@ -12,8 +12,7 @@ use crate::store::Opened;
 
 /// The evidence of the finding with this id, from what the page knows of the report.
 pub(crate) fn answer(opened: &Opened, model: &Model, id: &str) -> Result<Bytes, Refusal> {
-    let report: Value =
-        serde_json::from_slice(&answers::report(opened)?).map_err(|_| Refusal::Broken)?;
+    let report: Value = serde_json::from_slice(&answers::report(opened)?).map_err(|_| Refusal::Broken)?;
     opened.answer(&format!("evidence/{id}/{}", model.aligned), |_| {
         let all = report["findings"].as_array().into_iter().flatten();
         let finding = all.into_iter().find(|row| row["id"] == id && !row["place"].is_null());

@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn help_may_come_first() {
-        let shown = |words: &[&str]| -> Vec<OsString> { with_help(words.iter().map(OsString::from)).collect() };
+        let shown =
+            |words: &[&str]| -> Vec<OsString> { with_help(words.iter().map(OsString::from)).collect() };
         assert_eq!(shown(&["stepscope", "help", "report"]), ["stepscope", "report", "--help"]);
         assert_eq!(shown(&["stepscope", "help"]), ["stepscope", "--help"]);
         assert_eq!(shown(&["stepscope", "report", "help"]), ["stepscope", "report", "help"]);

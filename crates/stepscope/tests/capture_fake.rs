@@ -392,7 +392,8 @@ fn a_directory_that_cannot_be_written_to_is_told() {
 fn a_program_that_ended_while_waiting_for_steady_steps_is_not_told_to_start_a_server() {
     let logs = Logs::new();
     let server = FakeProfiler::start([Answer::Empty, Answer::Die]);
-    let said = refused(&logs, &[&server.address(), "--until-steady", "--duration", "200ms", "--wait", "300ms"]);
+    let said =
+        refused(&logs, &[&server.address(), "--until-steady", "--duration", "200ms", "--wait", "300ms"]);
     assert!(said.contains("ended before its steps were steady"), "{said}");
     assert!(!said.contains("start a profiler server"), "{said}");
 }

@@ -2,9 +2,9 @@
 //! corpus and of `STEPSCOPE_STRANGERS` if available.
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail it")]
 
-mod support;
 #[path = "support/figures.rs"]
 mod figures;
+mod support;
 
 use std::fs;
 use std::io::{self, Write};

@@ -70,7 +70,9 @@ impl Findings {
             device_steps: breakdown
                 .devices
                 .iter()
-                .filter_map(|device| Some((device.process?, device.steps.iter().map(|step| step.work).collect())))
+                .filter_map(|device| {
+                    Some((device.process?, device.steps.iter().map(|step| step.work).collect()))
+                })
                 .collect(),
             step_name: terms::step_name(&found.how),
             origin: if breakdown.steps.whole_capture { Origin::None } else { found.origin },

@@ -304,7 +304,13 @@ mod tests {
         let breakdown = context.breakdown();
         let device = breakdown.bound().unwrap();
         assert!(device.asynchronous);
-        breakdown.steps.all.iter().zip(&device.steps).map(|(step, shares)| (step.span, shares.window)).collect()
+        breakdown
+            .steps
+            .all
+            .iter()
+            .zip(&device.steps)
+            .map(|(step, shares)| (step.span, shares.window))
+            .collect()
     }
 
     #[test]

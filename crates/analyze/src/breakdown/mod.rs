@@ -37,8 +37,8 @@ use crate::states::{State, StateLine, runs_python};
 use crate::steps::{Step, Steps};
 use crate::vocabulary::{Framework, Role, is_server_thread};
 
-use selection::Selection;
 pub use pieces::Stretch;
+use selection::Selection;
 pub use shares::{Category, Shares};
 use sweep::shares_of;
 
@@ -304,8 +304,10 @@ fn device_breakdowns(
     let lag = |process| if is_own(steps) { launched::on_device(recorded, process, &steps.all) } else { None };
     let devices: Vec<(ProcessId, Option<Vec<Span>>)> =
         working_devices(recorded).into_par_iter().map(|process| (process, lag(process))).collect();
-    let paced =
-        devices.iter().filter_map(|(_, work)| work.as_ref()).all(|work| launched::keeps_pace(work, &steps.all));
+    let paced = devices
+        .iter()
+        .filter_map(|(_, work)| work.as_ref())
+        .all(|work| launched::keeps_pace(work, &steps.all));
     let sweep = |(process, work): (ProcessId, Option<Vec<Span>>)| {
         device_breakdown(recorded, host, process, &steps.all, (work, paced), ground)
     };

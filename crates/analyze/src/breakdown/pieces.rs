@@ -38,7 +38,9 @@ impl Breakdown {
             }
             let room = found.len() < MOST;
             match found.last_mut() {
-                Some(last) if last.category == category && last.span.end == span.start => last.span.end = span.end,
+                Some(last) if last.category == category && last.span.end == span.start => {
+                    last.span.end = span.end
+                }
                 _ if room => found.push(Stretch { span, category }),
                 _ => {}
             }

@@ -30,7 +30,8 @@ pub(super) fn by_category(finding: &Finding) -> Option<String> {
     let all = finding.claimed_ms();
     let mut claims: Vec<_> = finding.claims.iter().filter(|(_, ms)| *ms > all * NEGLIGIBLE).collect();
     claims.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let whole = |category: Category| finding.whole_ms.iter().find(|(of, _)| *of == category).map(|(_, ms)| *ms);
+    let whole =
+        |category: Category| finding.whole_ms.iter().find(|(of, _)| *of == category).map(|(_, ms)| *ms);
     let mut partly = false;
     let parts: Vec<String> = claims
         .iter()

@@ -33,7 +33,11 @@ pub(crate) const EVENT: Table = Table {
         Column::new("track_id", Int, "the track it is on"),
         Column::new("depth", Int, "number of events around it on its track"),
         Column::new("parent_id", Int, "the event directly around it"),
-        Column::new("step", Int, "number of the step in which it starts; on a device, of the step that launched it"),
+        Column::new(
+            "step",
+            Int,
+            "number of the step in which it starts; on a device, of the step that launched it",
+        ),
         Column::new("state", Text, "what it does: compute, input, sync, launch, …"),
         Column::new("self_dur", Int, "duration without the events inside, ns"),
         Column::new("op", Text, "type of an op, short name of a kernel"),

@@ -225,7 +225,9 @@ pub(super) fn said_above(report: &Report, row: &HealthRow) -> bool {
 pub(super) fn next_commands(report: &Report) -> Vec<String> {
     // The sample is no file that another command could read.
     if report.targets.is_empty() {
-        return ["demo --serve", "report LOGDIR", "run -- python train.py"].map(|next| format!("stepscope {next}")).to_vec();
+        return ["demo --serve", "report LOGDIR", "run -- python train.py"]
+            .map(|next| format!("stepscope {next}"))
+            .to_vec();
     }
     let cause = report.findings.iter().find(|finding| !finding.is_about_trust());
     let view = cause.map(|finding| finding.rule.view);

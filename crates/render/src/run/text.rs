@@ -176,7 +176,10 @@ fn own(steps: &RunSteps) -> Option<String> {
     let differs =
         (own / steps.mean_ms - 1.0).abs() > DIFFERS && (own / steps.median_ms - 1.0).abs() > DIFFERS;
     differs.then(|| {
-        format!("the program itself reports {}, its own mean, which may include the warm-up", duration_ms(own))
+        format!(
+            "the program itself reports {}, its own mean, which may include the warm-up",
+            duration_ms(own)
+        )
     })
 }
 

@@ -95,7 +95,8 @@ pub fn sentence(run: &RunCurves) -> Option<String> {
 /// The rate over the whole curve, as the table has it, where pauses and slow stretches make it another figure.
 fn overall(run: &RunCurves, pace: &Pace) -> Option<String> {
     let curve = run.curves.iter().find(|curve| curve.tag == pace.tag)?;
-    let rate = curve.curve.steps_per_second.filter(|_| pace.source == Source::Clock && pace.unit == Unit::Step)?;
+    let rate =
+        curve.curve.steps_per_second.filter(|_| pace.source == Source::Clock && pace.unit == Unit::Step)?;
     let differs = (rate * pace.typical_s - 1.0).abs() > DIFFERS;
     differs.then(|| {
         let each = duration_ms(1e3 / rate);

@@ -38,7 +38,8 @@ pub fn write_csv(table: &Table, picked: &Picked, out: &mut dyn Write) -> io::Res
             }
             match (row.get(*column), field) {
                 (Some(Cell::Map(entries)), Field::Part(name)) => {
-                    let value = entries.iter().find(|(key, _)| key == name).map(|(_, value)| Cell::Float(*value));
+                    let value =
+                        entries.iter().find(|(key, _)| key == name).map(|(_, value)| Cell::Float(*value));
                     write_cell(&value.unwrap_or(Cell::Null), out)?;
                 }
                 (Some(cell), Field::Whole) => write_cell(cell, out)?,

@@ -214,7 +214,9 @@ fn fit(laid: &mut Vec<Laid<'_>>, width: Option<usize>) -> Vec<String> {
             }
         }
         let optional = laid.iter().rposition(|column| column.column.optional);
-        let Some(last) = optional.or(laid.len().checked_sub(1).filter(|last| *last > 1)) else { return dropped };
+        let Some(last) = optional.or(laid.len().checked_sub(1).filter(|last| *last > 1)) else {
+            return dropped;
+        };
         let title = laid.remove(last).column.title.trim().to_owned();
         dropped.extend(Some(title).filter(|title| !title.is_empty()));
     }

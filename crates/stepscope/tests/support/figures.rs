@@ -34,16 +34,21 @@ fn steps(report: &Report) -> Vec<String> {
     let mut faults = Vec::new();
     let (Some(moments), Some(host)) = (report.summary.step_ms, report.bound()) else { return faults };
     if apart(moments.mean, report.summary.length_ms()) {
-        faults.push(format!("steps take {} ms, their categories {}", moments.mean, report.summary.length_ms()));
+        faults.push(format!(
+            "steps take {} ms, their categories {}",
+            moments.mean,
+            report.summary.length_ms()
+        ));
     }
     for step in host.counted().filter(|step| apart(step.shares.total().ms(), step.span.dur().ms())) {
         faults.push(format!("step {} is not what its categories sum to", step.number));
     }
     for finding in &report.findings {
         let Some(place) = &finding.place else { continue };
-        let inside = host.steps.iter().any(|step| {
-            step.span.start <= place.span.start && place.span.end <= step.span.end
-        });
+        let inside = host
+            .steps
+            .iter()
+            .any(|step| step.span.start <= place.span.start && place.span.end <= step.span.end);
         if !inside {
             faults.push(format!("the evidence of {} lies in no step", finding.id()));
         }
@@ -61,7 +66,8 @@ fn of_finding(report: &Report, finding: &Finding) -> Vec<String> {
     {
         faults.push(format!("{id} is about {about} of {step} ms and {fraction} of the step"));
     }
-    if let (Some(gain), Some(about), Some(share)) = (finding.gain_ms, finding.about_ms, finding.gain_fraction())
+    if let (Some(gain), Some(about), Some(share)) =
+        (finding.gain_ms, finding.about_ms, finding.gain_fraction())
         && apart(gain / about, share)
     {
         faults.push(format!("{id} saves {gain} of {about} ms, and {share} of it"));
@@ -87,7 +93,11 @@ fn in_sentence(report: &Report, finding: &Finding, sentence: &str) -> Vec<String
         let expected = of.map(|(_, ms)| format::duration_ms(*ms));
         let shown = found.get(3).or_else(|| found.get(2)).map(|text| text.as_str().to_owned());
         if shown != expected {
-            faults.push(format!("{} says {:?} where the breakdown has {expected:?}: {sentence}", finding.id(), &found[0]));
+            faults.push(format!(
+                "{} says {:?} where the breakdown has {expected:?}: {sentence}",
+                finding.id(),
+                &found[0]
+            ));
         }
     }
     let share = Regex::new(&format!(r"({TIME}) of ({TIME}) \(([\d.<]+ ?%)\)")).unwrap();
@@ -95,7 +105,11 @@ fn in_sentence(report: &Report, finding: &Finding, sentence: &str) -> Vec<String
         COMPARED.fetch_add(1, Ordering::Relaxed);
         let step = format::duration_ms(report.summary.length_ms());
         if found[2] != step {
-            faults.push(format!("{} speaks of a step of {} where it takes {step}: {sentence}", finding.id(), &found[2]));
+            faults.push(format!(
+                "{} speaks of a step of {} where it takes {step}: {sentence}",
+                finding.id(),
+                &found[2]
+            ));
         }
         let fraction = finding.fraction.map(format::share).unwrap_or_default();
         if found[3] != fraction {
@@ -129,12 +143,17 @@ pub fn by_sql(report: &Report, database: &Database) -> Vec<String> {
     let asked = format!("SELECT number, ts, dur FROM step WHERE host = '{name}' ORDER BY ts");
     let rows = database.query(&asked).unwrap().rows;
     let number = |value: &Value| value.text().parse::<f64>().unwrap_or(f64::NAN);
-    let origin = rows.first().map_or(0.0, |row| number(&row[1]) / 1e6) - host.steps.first().map_or(0.0, |step| step.span.start.ms());
+    let origin = rows.first().map_or(0.0, |row| number(&row[1]) / 1e6)
+        - host.steps.first().map_or(0.0, |step| step.span.start.ms());
     for (row, step) in rows.iter().zip(&host.steps) {
         let (start, length) = (number(&row[1]) / 1e6 - origin, number(&row[2]) / 1e6);
-        let same = (start - step.span.start.ms()).abs() < 2e-6 && (length - step.span.dur().ms()).abs() < 2e-6;
+        let same =
+            (start - step.span.start.ms()).abs() < 2e-6 && (length - step.span.dur().ms()).abs() < 2e-6;
         if number(&row[0]) as i64 != step.number || !same {
-            faults.push(format!("SQL has step {} at {start} for {length} ms, the report {step:?}", row[0].text()));
+            faults.push(format!(
+                "SQL has step {} at {start} for {length} ms, the report {step:?}",
+                row[0].text()
+            ));
         }
     }
     if rows.len() != host.steps.len() {
