@@ -39,7 +39,7 @@ impl Breakdown {
             let room = found.len() < MOST;
             match found.last_mut() {
                 Some(last) if last.category == category && last.span.end == span.start => {
-                    last.span.end = span.end
+                    last.span.end = span.end;
                 }
                 _ if room => found.push(Stretch { span, category }),
                 _ => {}
