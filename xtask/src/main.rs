@@ -7,6 +7,7 @@ mod beside;
 mod browser;
 mod citations;
 mod docs;
+mod doors;
 mod format;
 mod live;
 mod package;
@@ -37,7 +38,7 @@ cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, 
 cargo xtask format             lay out all Rust files, also those that `cargo fmt` does not see
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction, and on
-                               nothing that they do not use?
+                               nothing that they do not use? Does only one place write text and open files?
 cargo xtask package            pack all crates for crates.io, with the page, and compile them from their packages
 cargo xtask types              write the page's types from docs/schema/
 cargo xtask docs --write       write what is generated: docs/findings.md, docs/cli.md, the list of schemas, missing schemas
@@ -65,7 +66,10 @@ fn main() -> ExitCode {
         ["check", "--all"] => check(true),
         ["format"] => format::write(),
         ["page"] => page::check(&mut Skips::new(true)),
-        ["arrows"] => arrows::check().and_then(|()| rooms::check()).and_then(|()| unused::check()),
+        ["arrows"] => arrows::check()
+            .and_then(|()| rooms::check())
+            .and_then(|()| unused::check())
+            .and_then(|()| doors::check()),
         ["package"] => package::whole(),
         ["types"] => types::write(),
         ["docs", "--write"] => docs::write(),
@@ -140,6 +144,7 @@ fn sources() -> Outcome {
     arrows::check()?;
     rooms::check()?;
     unused::check()?;
+    doors::check()?;
     portable::check()?;
     citations::check()?;
     types::check()

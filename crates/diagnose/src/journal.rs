@@ -11,7 +11,7 @@ use stepscope_trace::DeviceKind;
 
 use crate::compare::noise::{Statistic, measure, run_to_run};
 use crate::compare::{
-    Around, Comparison, FindingKey, Machine, Margins, OpTime, Run, Setting, Unrest, compare,
+    Around, Comparison, Detail, FindingKey, Machine, Margins, OpTime, Run, Setting, Unrest, compare_in,
 };
 use crate::statistics::{Confidence, mean, median};
 
@@ -315,10 +315,11 @@ impl Journal {
     pub fn compared(&self, last: usize) -> Vec<(&Entry, Option<Comparison>)> {
         let skipped = self.entries.len().saturating_sub(last);
         let before = std::iter::once(None).chain(self.entries.iter().map(Some)).skip(skipped);
+        let margins = Margins::default();
         let compared = |(entry, before): (_, Option<&Entry>)| {
             let entry: &Entry = entry;
             let comparison =
-                before.map(|before| compare(&[before.run()], &[entry.run()], Margins::default()));
+                before.map(|before| compare_in(Detail::Verdict, &[before.run()], &[entry.run()], margins));
             (entry, comparison)
         };
         self.entries.iter().skip(skipped).zip(before).map(compared).collect()
@@ -374,6 +375,29 @@ mod tests {
             .map(|(_, comparison)| comparison.as_ref().map(|it| it.verdict))
             .collect();
         assert_eq!(verdicts, [None, Some(Verdict::Same), Some(Verdict::Faster)]);
+    }
+
+    #[test]
+    fn a_journal_draws_only_what_decides_and_says_what_a_full_comparison_says() {
+        let mut entries = Vec::new();
+        for (seed, level) in [(1, 10.0), (2, 10.4), (3, 9.0), (4, 9.1), (5, 30.0)] {
+            entries.push(entry(seed, level, "change"));
+            entries.push(Entry::new(&noisy_run(seed + 50, 9, level, 0.4), 1_000 * seed as i64 + 500, "short"));
+        }
+        let journal = Journal { entries, ..Journal::default() };
+        let mut before: Option<&Entry> = None;
+        for (entry, brief) in journal.compared(usize::MAX) {
+            if let (Some(before), Some(brief)) = (before, brief) {
+                let full = crate::compare::compare(&[before.run()], &[entry.run()], Margins::default());
+                assert_eq!((brief.verdict, brief.decided_by), (full.verdict, full.decided_by));
+                assert_eq!(brief.deciding(), full.deciding());
+                assert_eq!(brief.comparability, full.comparability);
+                let undecided = !matches!(brief.by_steps, Verdict::Faster | Verdict::Slower | Verdict::Same);
+                assert!(brief.p90.is_none() && brief.breakdown.is_empty());
+                assert!(brief.median.is_none() || undecided || brief.decided_by != crate::compare::Basis::Mean);
+            }
+            before = Some(entry);
+        }
     }
 
     #[test]

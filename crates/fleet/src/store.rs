@@ -56,14 +56,18 @@ pub fn partials_at(path: &Path) -> Result<Option<Vec<PathBuf>>, FleetError> {
 fn is_partial(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
         let mut head = Vec::new();
-        // Opening a pipe would wait for somebody who writes to it.
-        if fs::metadata(path)?.is_file() {
-            fs::File::open(path)?.take(16).read_to_end(&mut head)?;
+        // Of a file in a store, all would be copied.
+        if files::is_url(path) {
+            return Ok(head);
         }
+        files::open(path)?.take(16).read_to_end(&mut head)?;
         Ok(head)
     };
     head().is_ok_and(|head| Set::recognises(&head))
 }
+
+/// Largest entry of the cache, in bytes. A partial of one host has a few hundred kilobytes.
+const LARGEST: u64 = 256 << 20;
 
 /// Results of hosts by the id of their input. An input that changes has another id, so nothing has to be invalidated.
 #[derive(Clone, Debug)]
@@ -92,7 +96,7 @@ impl Cache {
 
     /// The entry of an input under this header; `None` if it is not there or damaged.
     pub(crate) fn get(&self, header: Header) -> Option<Frame> {
-        let bytes = fs::read(self.path(&header.id)?).ok()?;
+        let bytes = files::read_at_most(&self.path(&header.id)?, LARGEST).ok()?;
         let kept = frames(&bytes).ok()?.into_iter().next()?;
         if kept.header.id != header.id || kept.header.kind != Kind::Host {
             return None;

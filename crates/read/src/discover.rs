@@ -19,7 +19,7 @@ use std::time::SystemTime;
 use stepscope_trace::{Delivers, Format};
 
 use crate::error::ReadError;
-use crate::files;
+use crate::files::{self, FileData};
 use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, Progress, READERS, Reader};
@@ -297,6 +297,47 @@ fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
     });
     let sessions = parted.flat_map(|(folder, files)| split_repeats(folder, files)).collect();
     with_samples(completed(sessions))
+}
+
+/// A file that cannot be opened, or holds nothing that can be read; its format is not known.
+fn closed(path: &Path, data: &FileData) -> ProfileFile {
+    ProfileFile {
+        path: path.to_owned(),
+        is_folder: false,
+        format: &CLOSED,
+        bytes: data.bytes,
+        host: host_of(path),
+        parts: Vec::new(),
+        modified: data.modified.unwrap_or(SystemTime::UNIX_EPOCH),
+    }
+}
+
+/// The format of files that cannot be read.
+static CLOSED: Format = Format::new("unreadable", "unreadable file", Delivers::Timeline);
+
+/// Adds files that cannot be read to the sessions that they belong to by their names, so that a missing host is named and
+/// not passed over. Returns those that were added.
+fn add_closed(sessions: &mut [Session], closed: Vec<ProfileFile>) -> BTreeSet<PathBuf> {
+    let mut added = BTreeSet::new();
+    for file in closed {
+        let folder = file.path.parent().unwrap_or(Path::new(""));
+        let is_host = |known: &ProfileFile| {
+            let is_timeline = matches!(known.format.delivers, Delivers::Timeline | Delivers::Runs);
+            let same_ending = known.format.endings.iter().any(|ending| file_name(&file.path).ends_with(ending));
+            let numbered = known.format.numbered.contains(&without_digits(&known.host).as_str());
+            let same_name = !numbered && without_digits(&known.host) == without_digits(&file.host);
+            let beside = known.path.parent() == Some(folder);
+            beside && is_timeline && (same_name || (same_ending && is_session_folder(folder)))
+        };
+        let is_new = |session: &Session| session.files.iter().all(|known| known.host != file.host);
+        let session = sessions.iter_mut().find(|it| is_new(it) && it.files.iter().any(is_host));
+        if let Some(session) = session {
+            added.insert(file.path.clone());
+            session.files.push(file);
+            session.files.sort_by(|a, b| a.host.cmp(&b.host));
+        }
+    }
+    added
 }
 
 /// Counters of single kernels and samples complement a timeline: if a folder contains exactly one timeline,

@@ -204,10 +204,10 @@ pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Opens a file for reading.
+/// Opens a file for reading. Pipes and devices are refused.
 pub fn open(path: &Path) -> io::Result<File> {
     match store(path) {
-        None => File::open(path),
+        None => open_local(path),
         Some(store) => {
             let mut file = store?.open(path)?;
             file.rewind()?;
@@ -223,6 +223,39 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// All bytes of a file; an error if there are more than `most`.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// All text of a file; an error if there are more than `most` bytes, or if it is no text.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(read_at_most(path, most)?).map_err(no_text)
+}
+
+/// Opens a file of this machine. A pipe or a device, such as a link to `/dev/zero` in a cloned repository, may never end.
+fn open_local(path: &Path) -> io::Result<File> {
+    let checked = |data: fs::Metadata| {
+        let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe, a socket or a device");
+        if data.is_file() { Ok(()) } else { Err(refused()) }
+    };
+    checked(fs::metadata(path)?)?;
+    let mut options = File::options();
+    options.read(true);
+    // The path may lead to something else by now: opening a pipe would wait for somebody who writes to it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    checked(file.metadata()?)?;
+    Ok(file)
+}
+
 /// The beginning of a file that can be read at any place: all of a local file, the first bytes of one in a store.
 pub(crate) trait Beginning: Read + Seek {}
 
@@ -232,7 +265,7 @@ impl Beginning for Cursor<Vec<u8>> {}
 /// Opens a file to recognise it, with at least this many bytes.
 pub(crate) fn beginning(path: &Path, bytes: usize) -> io::Result<Box<dyn Beginning>> {
     match store(path) {
-        None => Ok(Box::new(File::open(path)?)),
+        None => Ok(Box::new(open_local(path)?)),
         Some(store) => Ok(Box::new(Cursor::new(store?.head(path, bytes)?))),
     }
 }
@@ -265,6 +298,24 @@ mod tests {
         for path in ["/logs/x", "logs", "C://x", "a b://x", "./s3://x", "S3:/x", ""] {
             assert!(!is_url(Path::new(path)), "{path}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_devices_are_refused_at_once_and_long_files_after_their_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, zero, long) =
+            (folder.path().join("pipe"), folder.path().join("zero"), folder.path().join("long"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+        for path in [&pipe, &zero, &folder.path().to_owned()] {
+            assert_eq!(read(path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{}", path.display());
+        }
+        fs::write(&long, "text").unwrap();
+        assert_eq!(read_at_most(&long, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_text(&long, 4).unwrap(), "text");
+        fs::write(&long, b"\xff").unwrap();
+        assert_eq!(read_text(&long, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Files that stepscope itself keeps: where the user's cache is, and files that appear completely or not at all.
 //!
 //! A file is written beside its place and then renamed. A reader sees the old file or the new one, and
-//! a full disk or a killed process leaves the old one as it was. What a killed process leaves beside it starts with a
-//! dot and has an ending that no search looks for.
+//! a full disk or a killed process leaves the old one as it was. On Linux, the file has no name until then, so that a killed
+//! process leaves nothing. Elsewhere it leaves a name that starts with a dot and has an ending that no search looks for.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, process};
 
-use crate::files;
+use crate::{files, nameless};
 
 /// Names to try beside a file; others are in use or were left behind.
 const NAMES: u32 = 1_000;
@@ -36,23 +36,6 @@ fn cache_in(
 /// Writes a file that is still there after a crash of the machine. Pipes and devices, such as `/dev/stdout`, are
 /// written to directly.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    written(path, true, write)
-}
-
-/// Writes a file of a cache, which is checked when it is read: it need not survive a crash of the machine. Creates its
-/// folder.
-pub fn write_cached(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    written(path, false, |out| out.write_all(bytes))
-}
-
-fn written(
-    path: &Path,
-    durable: bool,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
     files::refuse_url(path)?;
     let existing = fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file()) {
@@ -62,35 +45,112 @@ fn written(
     }
     // A link stays a link: the file that it leads to is replaced.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (file, beside) = beside(&place)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write(&mut out)?;
-    out.flush()?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    if durable {
-        // Some file systems notice that they are full only now.
-        file.sync_all()?;
-    }
+    let unfinished = Unfinished::beside(&place, FOR_ALL)?;
+    unfinished.fill(write)?;
+    // Some file systems notice that they are full only now.
+    unfinished.file.sync_all()?;
     if let Some(data) = existing {
         // Who may read it does not change; where that cannot be set, the defaults hold.
-        let _ = file.set_permissions(data.permissions());
+        let _ = unfinished.file.set_permissions(data.permissions());
     }
-    drop(file);
-    fs::rename(&beside.0, &place)
+    unfinished.put(&place)
 }
 
-/// A file that is removed unless it was renamed by then.
-struct Beside(PathBuf);
+/// Writes a file of a cache, for this user alone. It is checked when it is read: it need not survive a crash of the machine.
+/// Whatever is in its place, such as a link to a device, is replaced and never written to. Creates its folder.
+pub fn write_cached(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        create_cache(folder)?;
+    }
+    let unfinished = Unfinished::beside(path, FOR_USER)?;
+    unfinished.fill(|out| out.write_all(bytes))?;
+    unfinished.put(path)
+}
 
-impl Drop for Beside {
+/// Adds to a file of a cache, for this user alone. Whatever else is in its place is replaced. Creates its folder.
+pub fn append_cached(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
+        return write_cached(path, bytes);
+    }
+    restrict(path);
+    File::options().append(true).open(path)?.write_all(bytes)
+}
+
+/// Creates a folder for files of a cache, for this user alone.
+pub fn create_cache(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Takes a file of a cache from all others: earlier versions and other tools do not. Where that cannot be changed, it stays.
+pub(crate) fn restrict(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(FOR_USER));
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+/// Who may read a new file, as far as the user's own settings allow it.
+const FOR_ALL: u32 = 0o666;
+const FOR_USER: u32 = 0o600;
+
+/// A file on its way. It has no name where the system can do that, else a hidden one that is removed unless the file was put
+/// in its place by then.
+struct Unfinished {
+    file: File,
+    named: Option<Hidden>,
+}
+
+impl Unfinished {
+    /// A new file in the folder of `place`.
+    fn beside(place: &Path, mode: u32) -> io::Result<Self> {
+        let folder = place.parent().unwrap_or(Path::new("."));
+        if let Some(file) = nameless::create(folder, mode) {
+            return Ok(Unfinished { file, named: None });
+        }
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+        let (file, hidden) = hidden(place, |path| options.open(path))?;
+        Ok(Unfinished { file, named: Some(hidden) })
+    }
+
+    fn fill(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 20, &self.file);
+        write(&mut out)?;
+        out.flush()
+    }
+
+    /// Puts it in its place. A file without a name needs one first: only a name can replace another.
+    fn put(self, place: &Path) -> io::Result<()> {
+        let hidden = match self.named {
+            Some(hidden) => hidden,
+            None => hidden(place, |path| nameless::give_name(&self.file, path))?.1,
+        };
+        drop(self.file);
+        fs::rename(&hidden.0, place)
+    }
+}
+
+/// A hidden name that is removed unless the file was renamed by then.
+struct Hidden(PathBuf);
+
+impl Drop for Hidden {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A new file beside a place, under a unique name: not another thread, not a process with the same
+/// Makes a hidden name beside a place, a unique one: not another thread, not a process with the same
 /// number on another machine, and none that was killed.
-fn beside(place: &Path) -> io::Result<(File, Beside)> {
+fn hidden<T>(place: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Hidden)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = place.file_name().ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
     let mut last = io::Error::from(ErrorKind::AlreadyExists);
@@ -100,8 +160,8 @@ fn beside(place: &Path) -> io::Result<(File, Beside)> {
         hidden.push(name);
         hidden.push(OsStr::new(&format!(".{}-{number}.unfinished", process::id())));
         let path = place.with_file_name(hidden);
-        match File::options().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, Beside(path))),
+        match make(&path) {
+            Ok(made) => return Ok((made, Hidden(path))),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
             Err(error) => return Err(error),
         }
@@ -164,6 +224,35 @@ mod tests {
         let bytes = fs::read(&path).unwrap();
         assert!(bytes.len() == 9_000 && bytes.iter().all(|byte| *byte == bytes[0]));
         assert_eq!(names(&folder.path().join("deep")), ["entry"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_cache_is_for_its_user_and_never_writes_where_a_link_leads() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, other) = (folder.path().join("cache"), folder.path().join("other"));
+        fs::write(&other, "theirs").unwrap();
+        type Write = fn(&Path, &[u8]) -> io::Result<()>;
+        for (number, write) in [write_cached as Write, append_cached as Write].into_iter().enumerate() {
+            for (place, target) in [("zero", Path::new("/dev/zero")), ("full", Path::new("/dev/full")), ("file", &other)] {
+                let path = cache.join(format!("{place}{number}"));
+                create_cache(&cache).unwrap();
+                symlink(target, &path).unwrap();
+                write(&path, b"new").unwrap();
+                assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), 0o600), "{place}");
+            }
+            let pipe = cache.join(format!("pipe{number}"));
+            assert!(process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            write(&pipe, b"new").unwrap();
+            assert_eq!(fs::read(&pipe).unwrap(), b"new");
+        }
+        assert_eq!((fs::read(&other).unwrap(), mode(&cache)), (b"theirs".to_vec(), 0o700));
+        let open = cache.join("open");
+        fs::write(&open, "a").unwrap();
+        append_cached(&open, b"b").unwrap();
+        assert_eq!((fs::read(&open).unwrap(), mode(&open)), (b"ab".to_vec(), 0o600));
     }
 
     #[cfg(unix)]

@@ -19,6 +19,7 @@ mod input;
 pub mod kept;
 mod map;
 mod memory_tracks;
+mod nameless;
 pub mod parquet;
 mod progress;
 pub mod sqlite_memory;
@@ -33,6 +34,7 @@ pub use budget::{Budget, Limit, OverBudget, allow_inflated_bytes};
 pub use error::ReadError;
 pub use folder::TableFile;
 pub use input::{Bytes, Input};
+pub use nameless::survive_file_limit;
 pub use progress::Progress;
 
 /// A profile format.

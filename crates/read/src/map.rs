@@ -47,14 +47,49 @@ impl Stamp {
 /// The place of a map in the list that the signal handler searches. Free if `start` is 0.
 #[derive(Debug)]
 struct Slot {
+    /// Odd while the range changes, and another number afterwards: a handler must not take the start of one map and the
+    /// length of another.
+    version: AtomicUsize,
     start: AtomicUsize,
     len: AtomicUsize,
     fell: AtomicBool,
 }
 
-static SLOTS: [Slot; MOST_MAPS] =
-    [const { Slot { start: AtomicUsize::new(0), len: AtomicUsize::new(0), fell: AtomicBool::new(false) } };
-        MOST_MAPS];
+impl Slot {
+    const FREE: Slot = Slot {
+        version: AtomicUsize::new(0),
+        start: AtomicUsize::new(0),
+        len: AtomicUsize::new(0),
+        fell: AtomicBool::new(false),
+    };
+
+    /// Takes the slot, unless somebody has it.
+    fn take(&self) -> bool {
+        self.start.compare_exchange(0, usize::MAX, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Sets the range; a start of 0 gives the slot back. Only for whoever took it.
+    fn set(&self, start: usize, len: usize) {
+        self.version.fetch_add(1, SeqCst);
+        self.len.store(len, SeqCst);
+        self.version.fetch_add(1, SeqCst);
+        // The last step: from then on, somebody else may take it.
+        self.start.store(start, SeqCst);
+    }
+
+    /// The start and the length of its map, if it has one and does not change at this moment. The map of a thread that reads
+    /// from it cannot change.
+    #[cfg(any(unix, test))]
+    fn range(&self) -> Option<(usize, usize)> {
+        let version = self.version.load(SeqCst);
+        let (start, len) = (self.start.load(SeqCst), self.len.load(SeqCst));
+        let is_still = version.is_multiple_of(2) && self.version.load(SeqCst) == version;
+        (is_still && start != 0 && start != usize::MAX && self.start.load(SeqCst) == start)
+            .then_some((start, len))
+    }
+}
+
+static SLOTS: [Slot; MOST_MAPS] = [const { Slot::FREE }; MOST_MAPS];
 
 /// A file mapped into memory.
 #[derive(Debug)]
@@ -70,21 +105,19 @@ impl Map {
     /// Maps a file whose stamp was just taken; `None` if too many files are mapped.
     pub(crate) fn of(file: File, opened: Stamp) -> io::Result<Option<Self>> {
         fault::install();
-        let taken = |slot: &&Slot| slot.start.compare_exchange(0, usize::MAX, SeqCst, SeqCst).is_ok();
-        let Some(slot) = SLOTS.iter().find(taken) else { return Ok(None) };
+        let Some(slot) = SLOTS.iter().find(|slot| slot.take()) else { return Ok(None) };
         // SAFETY: the map is read-only and private to this process. Nobody reinterprets its bytes as anything but
         // bytes, and every reader accepts any content, so that another process that writes to the file can cause
         // wrong values, never wrong memory. If the file shrinks, the handler below replaces what is missing.
         let map = match unsafe { Mmap::map(&file) } {
             Ok(map) => map,
             Err(error) => {
-                slot.start.store(0, SeqCst);
+                slot.set(0, 0);
                 return Err(error);
             }
         };
         slot.fell.store(false, SeqCst);
-        slot.len.store(map.len(), SeqCst);
-        slot.start.store(map.as_ptr().addr(), SeqCst);
+        slot.set(map.as_ptr().addr(), map.len());
         Ok(Some(Map { map, file, opened, slot }))
     }
 
@@ -125,7 +158,7 @@ impl Deref for Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // Before the memory is unmapped, so that no later map at this address is taken for this one.
-        self.slot.start.store(0, SeqCst);
+        self.slot.set(0, 0);
     }
 }
 
@@ -196,8 +229,8 @@ mod fault {
         let address = unsafe { (*info).si_addr() }.addr();
         let page = PAGE.load(SeqCst).max(1);
         for slot in &SLOTS {
-            let (start, len) = (slot.start.load(SeqCst), slot.len.load(SeqCst));
-            if start == 0 || start == usize::MAX || address < start || address - start >= len {
+            let Some((start, len)) = slot.range() else { continue };
+            if address < start || address - start >= len {
                 continue;
             }
             slot.fell.store(true, SeqCst);

@@ -12,7 +12,7 @@ use stepscope_results::words::log::damage;
 use stepscope_text::csv_field as quoted;
 use stepscope_trace::series::{OtherKind, OtherTag, RunLog, Series};
 
-use crate::format::plural;
+use crate::format::{plural, printable, quoted as in_quotes};
 
 pub use compare::{Compared, comparison, comparison_json};
 pub use pace::{findings_json, pace_json, sentence, write_text as write_pace};
@@ -99,9 +99,9 @@ fn kind(kind: OtherKind) -> &'static str {
 
 /// Notes on a run, besides its rows.
 fn notes(run: &RunCurves) -> Vec<String> {
-    let name = &run.name;
+    let name = printable(&run.name);
     let others = (!run.others.is_empty()).then(|| {
-        let named = |other: &OtherTag| format!("`{}` ({})", other.tag, kind(other.kind));
+        let named = |other: &OtherTag| format!("{} ({})", in_quotes(&other.tag), kind(other.kind));
         let kinds: Vec<String> = run.others.iter().take(MOST_OTHERS).map(named).collect();
         let more = run.others.len().saturating_sub(MOST_OTHERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

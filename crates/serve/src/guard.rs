@@ -13,6 +13,19 @@ use crate::error::Refusal;
 /// The header in which the page sends the token.
 pub(crate) const TOKEN_HEADER: &str = "x-stepscope-token";
 
+/// Headers that decide whether a request is answered; each may come once.
+const DECIDING: [HeaderName; 6] = [
+    HOST,
+    ORIGIN,
+    HeaderName::from_static("sec-fetch-site"),
+    HeaderName::from_static("sec-fetch-mode"),
+    HeaderName::from_static("sec-fetch-dest"),
+    HeaderName::from_static(TOKEN_HEADER),
+];
+
+/// Shown in place of a host that came more than once, or that is no text.
+const REPEATED: &str = "several hosts";
+
 /// The server's own names and token.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
@@ -39,6 +52,14 @@ impl Guard {
 
     /// Checks the headers of any request.
     pub(crate) fn admit(&self, headers: &HeaderMap, is_api: bool) -> Result<(), Refusal> {
+        // A second one, or one that is no text: what another program on the way makes of it is unknown.
+        let is_odd = |name: &HeaderName| {
+            let mut all = headers.get_all(name).iter();
+            all.next().is_some_and(|first| first.to_str().is_err()) || all.next().is_some()
+        };
+        if let Some(name) = DECIDING.iter().find(|name| is_odd(name)) {
+            return Err(if *name == HOST { Refusal::Host(REPEATED.to_owned()) } else { Refusal::Origin });
+        }
         let host = text(headers, HOST).unwrap_or("");
         if !self.is_ours(host) {
             return Err(Refusal::Host(host.chars().take(80).collect()));
@@ -208,6 +229,31 @@ mod tests {
         ];
         assert!(ask(&link, false), "a link to the page");
         assert!(!ask(&link, true), "a link to data");
+    }
+
+    #[test]
+    fn what_decides_comes_once_and_is_text() {
+        let guard = guard("127.0.0.1:6200", "127.0.0.1", None);
+        let ours = [("host", "localhost:6200"), ("origin", "http://localhost:6200"), ("sec-fetch-site", "none")];
+        assert!(guard.admit(&headers(&ours), true).is_ok());
+        for (name, other) in [
+            ("host", "evil.example:6200"),
+            ("host", "localhost:6200"),
+            ("origin", "http://evil.example"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            (TOKEN_HEADER, "x"),
+        ] {
+            let mut twice = headers(&ours);
+            twice.append(HeaderName::from_static(name), "none".parse().unwrap());
+            twice.append(HeaderName::from_static(name), other.parse().unwrap());
+            assert!(guard.admit(&twice, true).is_err(), "{name}: {other}");
+        }
+        for name in ["host", "origin", "sec-fetch-site"] {
+            let mut odd = headers(&ours);
+            odd.insert(HeaderName::from_static(name), HeaderValue::from_bytes(b"cross-site\xff").unwrap());
+            assert!(guard.admit(&odd, true).is_err(), "{name}");
+        }
     }
 
     #[test]

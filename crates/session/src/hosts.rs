@@ -116,10 +116,10 @@ impl<'s> Hosts<'s> {
                         }
                         Ok(learned)
                     });
-                    for host in read.collect::<Vec<_>>() {
+                    for (host, file) in read.collect::<Vec<_>>().into_iter().zip(some) {
                         match host {
                             Ok(learned) => seen.add(learned),
-                            Err(error) => seen.problems.push(unreadable_file(&error)),
+                            Err(error) => seen.problems.push(unreadable_file(&error).without(&file.host)),
                         }
                     }
                 }

@@ -73,13 +73,17 @@ impl Profile {
         inputs: Vec<(String, Result<Input, ReadError>)>,
         progress: &Progress,
     ) -> Result<Profile, Problem> {
-        let read: Vec<Result<HostProfile, ReadError>> =
-            inputs.into_par_iter().map(|(host, input)| HostProfile::read(host, &input?, progress)).collect();
+        let one = |(host, input): (String, Result<Input, ReadError>)| {
+            let name = host.clone();
+            let read = input.and_then(|input| HostProfile::read(host, &input, progress));
+            read.map_err(|error| unreadable_file(&error).without(&name))
+        };
+        let read: Vec<Result<HostProfile, Problem>> = inputs.into_par_iter().map(one).collect();
         let (mut hosts, mut unreadable) = (Vec::new(), Vec::new());
         for read in read {
             match read {
                 Ok(loaded) => hosts.push(loaded),
-                Err(error) => unreadable.push(unreadable_file(&error)),
+                Err(problem) => unreadable.push(problem),
             }
         }
         if hosts.is_empty()
@@ -184,7 +188,7 @@ fn look_at_each(
                 // Arguments are decoded from the file during the analysis.
                 if input.has_changed() { Some(changed) } else { problem }
             }
-            Err(error) => Some(unreadable_file(&error)),
+            Err(error) => Some(unreadable_file(&error).without(host)),
         }
     };
     // A thread that waits for a part of one host may take up another host in the meantime, so only as many as there are

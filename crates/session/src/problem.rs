@@ -4,6 +4,7 @@ use std::fmt;
 
 use stepscope_analyze::Coverage;
 use stepscope_analyze::breakdown::selection::Range;
+use stepscope_analyze::recording::health::Issue;
 use stepscope_results::covers as words;
 
 /// Whose fault a problem is.
@@ -25,18 +26,31 @@ pub struct Problem {
     /// What went wrong; what was found; what to do. Joined with semicolons.
     parts: Vec<String>,
     hints: Vec<String>,
+    /// The host that is missing from all results because of it.
+    missing: Option<String>,
 }
 
 impl Problem {
     /// Creates an error that says what went wrong.
     pub fn new(cause: Cause, what: impl Into<String>) -> Self {
-        Problem { cause, parts: vec![what.into()], hints: Vec::new() }
+        Problem { cause, parts: vec![what.into()], hints: Vec::new(), missing: None }
     }
 
     /// Adds what was found, then what to do.
     pub fn then(mut self, part: impl Into<String>) -> Self {
         self.parts.push(part.into());
         self
+    }
+
+    /// Says which host is missing from all results because of it.
+    pub(crate) fn without(self, host: &str) -> Self {
+        Problem { missing: Some(host.to_owned()), ..self }
+    }
+
+    /// A problem of the recording, if a host is missing from it.
+    pub(crate) fn issue(&self) -> Option<Issue> {
+        let detail = self.parts.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+        Some(Issue::unread(self.missing.clone()?, detail))
     }
 
     /// What went wrong; what was found; what to do. The last two may be missing.

@@ -35,7 +35,15 @@ pub fn look(loaded: &HostProfile) -> HostLook {
 pub fn judge(looked: PerHost<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
-    Ok((merge(hosts, session, sessions, targets, &[])?, problems))
+    Ok((with_unread(merge(hosts, session, sessions, targets, &[])?, &problems), problems))
+}
+
+/// The same report with the hosts that are missing from it among the problems of the recording.
+fn with_unread(mut report: Report, problems: &[Problem]) -> Report {
+    let unread: Vec<HealthRow> =
+        problems.iter().filter_map(Problem::issue).map(|issue| HealthRow::of(&issue)).collect();
+    report.health.splice(0..0, unread);
+    report
 }
 
 /// The same with a picture of one host's typical step: that of the host that limits the run.
@@ -57,7 +65,8 @@ pub fn report(profile: &Profile, targets: Vec<String>) -> Result<Report, Problem
 
 /// The same for hosts that are already analysed.
 pub fn report_on(profile: &Profile, hosts: Vec<HostLook>, targets: Vec<String>) -> Result<Report, Problem> {
-    report_of(hosts, (profile.session.clone(), profile.sessions.clone()), targets)
+    let report = report_of(hosts, (profile.session.clone(), profile.sessions.clone()), targets)?;
+    Ok(with_unread(report, &profile.problems()))
 }
 
 /// The report on hosts that were analysed and dropped. `names` are the session's own and those of all sessions.
@@ -72,7 +81,8 @@ pub fn report_of(
 /// The report on a profile, from files below the canonical `roots` only: event files beside it may lie elsewhere.
 pub fn report_within(profile: &Profile, targets: Vec<String>, roots: &[PathBuf]) -> Result<Report, Problem> {
     let hosts = profile.hosts.par_iter().map(look).collect();
-    merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, roots)
+    let report = merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, roots)?;
+    Ok(with_unread(report, &profile.problems()))
 }
 
 fn merge(

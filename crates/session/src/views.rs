@@ -1,5 +1,6 @@
 //! The tables of views, from the hosts of a session: what each covers is learned on the way.
 
+use stepscope_analyze::recording::health::Issue;
 use stepscope_analyze::{Context, Coverage};
 use stepscope_results::Table;
 use stepscope_results::views::{self, View};
@@ -46,6 +47,10 @@ impl views::Hosts for Visits<'_, '_> {
                 loaded.covered.get_or_init(|| Coverage::of(&context));
             }
         });
+    }
+
+    fn unread(&self) -> Vec<Issue> {
+        self.hosts.problems().iter().filter_map(Problem::issue).collect()
     }
 }
 

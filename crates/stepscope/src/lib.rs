@@ -33,14 +33,21 @@ pub fn add_stores() {
 
 /// Runs one command line, program name first, and returns the exit code.
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
+    stepscope_read::survive_file_limit();
     #[cfg(feature = "remote")]
     let args = args.map(stores::unsigned);
     let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(with_help(args))) {
         Ok(cli) => cli,
         Err(told) => {
-            // Help and version come this way too. If the output is closed, there is no way to report it.
-            let _ = told.print();
-            return u8::try_from(told.exit_code()).unwrap_or(u8::MAX);
+            // Help and version come this way too.
+            let told_all = told.print().and_then(|()| output::flush());
+            return match told_all {
+                Err(error) if told.exit_code() == 0 && error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    let failure = failure::Failure::Output(error);
+                    output::Terminal::new(output::Color::Auto).report(&failure.into_problem()).code()
+                }
+                _ => u8::try_from(told.exit_code()).unwrap_or(u8::MAX),
+            };
         }
     };
     add_stores();

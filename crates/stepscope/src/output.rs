@@ -46,9 +46,17 @@ impl Terminal {
         }
     }
 
-    /// Standard output, buffered. Flush it at the end, so that a closed pipe is noticed.
+    /// Standard output for text, buffered: whatever names of files and recordings hold, nothing in it steers a terminal, also
+    /// behind a pipe. Flush it at the end, so that a closed pipe is noticed.
     pub(crate) fn stdout(&self) -> BufWriter<Screen> {
-        BufWriter::with_capacity(64 << 10, Screen::new(io::stdout().is_terminal()))
+        self.stdout_as(false)
+    }
+
+    /// Standard output for text, or for a program that reads it (JSON, tables of events), to which every byte counts. A
+    /// terminal gets only text in any case.
+    pub(crate) fn stdout_as(&self, for_program: bool) -> BufWriter<Screen> {
+        let is_raw = for_program && !io::stdout().is_terminal();
+        BufWriter::with_capacity(64 << 10, Screen::new(!is_raw))
     }
 
     /// Prints a note that is not an error, e.g. which of several sessions was used.
@@ -68,6 +76,11 @@ impl Terminal {
         // If standard error is closed, there is no way to report it.
         let _ = writeln!(io::stderr(), "{label} {}", text.join("\n"));
     }
+}
+
+/// Writes what standard output still holds: help and version are written by the parser of arguments.
+pub(crate) fn flush() -> io::Result<()> {
+    io::stdout().flush()
 }
 
 /// The width that the user asks for, in characters; fewer than a name and a figure need are a mistake.

@@ -1,7 +1,9 @@
-//! The last guard before a terminal: whatever a command writes, only text, ends of lines and colours get through.
+//! The one place where text leaves the program: whatever a command writes, only text, ends of lines and colours get through,
+//! to a terminal and to a pipe, behind which there may be one.
 //!
-//! Names are made printable where they are shown. This catches what is written as it is, such as JSON and the text of
-//! tfprof. Files and pipes get every byte.
+//! Names are made printable where they are shown. This catches what is written as it is, such as the text of tfprof and
+//! notes. What is written for programs, such as JSON, keeps every byte in a pipe. `cargo xtask arrows` keeps all other code
+//! from writing to standard output.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -9,13 +11,13 @@ use std::io::{self, StdoutLock, Write};
 #[derive(Debug)]
 pub(crate) struct Screen {
     out: StdoutLock<'static>,
-    /// `None` if it is no terminal.
+    /// `None` if every byte counts.
     guard: Option<Guard>,
 }
 
 impl Screen {
-    pub(crate) fn new(is_terminal: bool) -> Self {
-        Screen { out: io::stdout().lock(), guard: is_terminal.then(Guard::default) }
+    pub(crate) fn new(guarded: bool) -> Self {
+        Screen { out: io::stdout().lock(), guard: guarded.then(Guard::default) }
     }
 }
 
@@ -54,8 +56,19 @@ struct Guard {
 const LONGEST: usize = 24;
 
 impl Guard {
-    fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        for &byte in bytes {
+    fn pass(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            if self.held.is_empty() {
+                // Nearly all text is plain.
+                let plain = bytes.iter().position(|&byte| !is_plain(byte)).unwrap_or(bytes.len());
+                if plain > 0 {
+                    let (text, rest) = bytes.split_at(plain);
+                    out.extend_from_slice(text);
+                    bytes = rest;
+                    continue;
+                }
+            }
+            bytes = rest;
             self.held.push(byte);
             match judge(&self.held) {
                 Judged::Incomplete => {}
@@ -71,6 +84,10 @@ impl Guard {
     }
 }
 
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | 0x20..=0x7e)
+}
+
 enum Judged {
     Incomplete,
     Passes,
@@ -80,7 +97,7 @@ enum Judged {
 
 fn judge(held: &[u8]) -> Judged {
     match *held {
-        [b'\n' | b'\t' | 0x20..=0x7e] => Judged::Passes,
+        [byte] if is_plain(byte) => Judged::Passes,
         [0x1b] | [0x1b, b'['] => Judged::Incomplete,
         // A colour: digits between `[` and `m`.
         [0x1b, b'[', ref rest @ ..] => match rest.split_last() {

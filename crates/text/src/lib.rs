@@ -26,12 +26,16 @@ pub fn thousands(value: impl Into<i128>) -> String {
     out
 }
 
+/// What formulas begin with, also in the full width of East Asian fonts.
+const FORMULAS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
 /// A field of a CSV file, quoted if necessary. Spreadsheets run what looks like a formula, and names come from files of
 /// strangers: such a name gets an apostrophe in front.
 pub fn csv_field(text: &str) -> Cow<'_, str> {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && text.parse::<f64>().is_err();
     let steers = text.chars().any(|c| c.is_control() || is_direction_mark(c));
     let text = if steers { Cow::Owned(printable(text)) } else { Cow::Borrowed(text) };
+    // What is left after marks that nobody sees, and after spaces, which spreadsheets drop.
+    let is_formula = text.trim_start().starts_with(FORMULAS) && text.parse::<f64>().is_err();
     let text = if is_formula { Cow::Owned(format!("'{text}")) } else { text };
     if text.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
@@ -296,6 +300,9 @@ mod tests {
             (csv_field("-1.5"), csv_field("-x"), csv_field("aten::mm")),
             ("-1.5".into(), "'-x".into(), "aten::mm".into())
         );
+        for formula in ["＝1+1", "＠x", "\u{200e}=1+1", "\t=1+1", " =1+1", "\r\n+x"] {
+            assert!(csv_field(formula).starts_with('\''), "{formula:?}");
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum Severity {
 pub enum Trouble {
     /// The file is truncated or contains invalid data; `detail` says what.
     Damaged,
+    /// The file of a host could not be read at all; `detail` says which and why.
+    Unread,
     /// The file changed while it was read.
     Changed,
     /// The file holds more than its budget allows; `count` is the limit, `detail` names what it counts.
@@ -102,6 +104,11 @@ pub struct Issue {
 }
 
 impl Issue {
+    /// A host whose file could not be read at all; `detail` says which and why.
+    pub fn unread(host: String, detail: String) -> Self {
+        Issue { host, trouble: Trouble::Unread, detail, count: None, offset: None, span: None }
+    }
+
     /// The order in which problems are shown: the worst first, the same whichever host came first.
     pub(crate) fn order(&self) -> impl Ord + '_ {
         (std::cmp::Reverse(self.trouble.severity()), &self.host, self.trouble, &self.detail, self.offset)
@@ -113,6 +120,7 @@ impl Trouble {
     pub fn id(self) -> &'static str {
         match self {
             Trouble::Damaged => "damaged",
+            Trouble::Unread => "unread",
             Trouble::Changed => "changed",
             Trouble::OverBudget => "over-budget",
             Trouble::CollectionError => "collection-error",
@@ -144,6 +152,7 @@ impl Trouble {
     pub fn severity(self) -> Severity {
         match self {
             Trouble::Damaged
+            | Trouble::Unread
             | Trouble::Changed
             | Trouble::OverBudget
             | Trouble::CollectionError

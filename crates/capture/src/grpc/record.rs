@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prost::bytes::Bytes;
+use stepscope_read::files;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -343,7 +344,7 @@ impl Asked {
         let read = if size > limit {
             Err(CaptureError::TooLarge { found: Some(size), limit })
         } else {
-            fs::read(&there).map(Bytes::from).map_err(|_| CaptureError::NotSent { there: there.clone() })
+            files::read_at_most(&there, limit).map(Bytes::from).map_err(|_| CaptureError::NotSent { there: there.clone() })
         };
         // The folder is private; what cannot be removed there does no harm.
         let _ = fs::remove_file(&there);

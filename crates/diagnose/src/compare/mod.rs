@@ -146,15 +146,30 @@ impl Comparison {
     }
 }
 
+/// How much of a comparison is wanted. Drawing steps again takes most of its time, for each figure anew.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it.
+    Full,
+    /// The verdict, the figure that decides it, and what else differs; no slow steps, no breakdown, and no median where the
+    /// mean decides.
+    Verdict,
+}
+
 /// Compares two sides.
 pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
+    compare_in(Detail::Full, base, new, margins)
+}
+
+/// Compares two sides as far as it is wanted.
+pub fn compare_in(detail: Detail, base: &[Run], new: &[Run], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
     let programs = Programs::of(base, new);
     let figures = if launches::all_there_is(base, new) {
         Figures::of_launches(base, new, &ops, &margins)
     } else {
-        Figures::of_steps(base, new, &ops, &programs, &margins)
+        Figures::of_steps(base, new, &ops, &programs, &margins, detail)
     };
     let comparability = match figures.unit {
         Unit::Step => comparable::comparability(base, new, comparable::no_steps(base, new), &programs),
@@ -187,7 +202,10 @@ pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
         load: figures.load,
         beyond: figures.beyond,
         run_to_run: figures.run_to_run,
-        breakdown: breakdown(base, new, figures.parts_differ(base, new), margins.confidence),
+        breakdown: match detail {
+            Detail::Full => breakdown(base, new, figures.parts_differ(base, new), margins.confidence),
+            Detail::Verdict => Vec::new(),
+        },
         findings: findings(base, new),
         comparability,
         scopes: matching::match_scopes(&ops),
@@ -211,12 +229,22 @@ struct Figures {
 }
 
 impl Figures {
-    fn of_steps(base: &[Run], new: &[Run], ops: &[OpDelta], programs: &Programs, margins: &Margins) -> Self {
+    fn of_steps(
+        base: &[Run],
+        new: &[Run],
+        ops: &[OpDelta],
+        programs: &Programs,
+        margins: &Margins,
+        detail: Detail,
+    ) -> Self {
         let (old, now) = (steps(base), steps(new));
         let run_to_run = noise::run_to_run(&old, &now, &unrest(base, new), margins.confidence);
         let measure = |statistic| noise::measure(&old, &now, statistic, run_to_run);
-        let (mean, median, p90) =
-            (measure(Statistic::Mean), measure(Statistic::Median), measure(Statistic::P90));
+        let mean = measure(Statistic::Mean);
+        let is_decided = mean.is_some_and(|mean| verdict::verdict(&mean, margins) != Verdict::Unclear);
+        let wants = |needed: bool| detail == Detail::Full || needed;
+        let median = wants(!is_decided).then(|| measure(Statistic::Median)).flatten();
+        let p90 = wants(false).then(|| measure(Statistic::P90)).flatten();
         let load = mean.and_then(|mean| load::load(ops, (mean.base_ms * mean.new_ms).sqrt()));
         // Another batch size, device or version changes all ops alike, as load does.
         let alike = comparable::comparability(base, new, None, programs);
@@ -225,7 +253,9 @@ impl Figures {
             .filter(|_| alike.differences.is_empty())
             .and_then(|(mean, load)| load::beyond(base, new, &mean, &load, margins.confidence));
         let ranks = verdict::ranks(&old, &now);
-        let decision = mean.as_ref().zip(median.as_ref()).map_or(Decision::NONE, |(mean, median)| {
+        // A mean that decides needs no median.
+        let both = mean.as_ref().zip(median.as_ref().or(mean.as_ref().filter(|_| is_decided)));
+        let decision = both.map_or(Decision::NONE, |(mean, median)| {
             verdict::decide(mean, median, ranks.as_ref(), beyond.as_ref().zip(load.as_ref()), margins)
         });
         Figures { unit: Unit::Step, mean, median, p90, ranks, load, beyond, run_to_run, decision }

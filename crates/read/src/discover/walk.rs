@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, file_name, is_within, join_runs,
-    newest_first, runs_of, sessions_of, table_folder,
+    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, add_closed, closed, file_name,
+    is_within, join_runs, newest_first, runs_of, sessions_of, table_folder,
 };
 use crate::error::ReadError;
 use crate::files::{self, FileData};
@@ -15,6 +15,9 @@ use crate::folder;
 const MAX_DEPTH: usize = 40;
 /// Maximum number of entries in a search, so that `stepscope report /` does not read the whole disk.
 const MAX_ENTRIES: usize = 200_000;
+
+/// Maximum number of files that cannot be opened and may be hosts of a session.
+const MOST_CLOSED: usize = 10_000;
 
 /// Walks over all paths and keeps what it finds, in order. Without leaving the canonical `roots`, if there are any.
 pub(super) fn walk(paths: &[PathBuf], known: &mut Known, roots: &[PathBuf]) -> Result<Finds, ReadError> {
@@ -56,6 +59,8 @@ pub(super) struct Finds {
     starts: Vec<usize>,
     others: BTreeMap<Lookalike, (u64, PathBuf)>,
     unread: Vec<PathBuf>,
+    /// Files that could not be opened, or that are named like a profile and are none.
+    closed: Vec<ProfileFile>,
     files: u64,
     folders: u64,
     entries: usize,
@@ -115,8 +120,12 @@ impl Search<'_> {
                 let entry = self.finds.others.entry(other).or_insert_with(|| (0, path.to_owned()));
                 entry.0 += 1;
                 let lower = file_name(path).to_ascii_lowercase();
-                if PROFILE_NAMES.iter().any(|part| lower.contains(part)) {
+                let is_named = PROFILE_NAMES.iter().any(|part| lower.contains(part));
+                if is_named {
                     self.finds.unread.push(path.to_owned());
+                }
+                if (is_named || other == Lookalike::Unreadable) && self.finds.closed.len() < MOST_CLOSED {
+                    self.finds.closed.push(closed(path, data));
                 }
             }
         }
@@ -137,6 +146,8 @@ impl Finds {
         } else {
             newest_first(sessions_of(self.found))
         };
+        let hosts = add_closed(&mut sessions, self.closed);
+        self.unread.retain(|path| !hosts.contains(path));
         sessions.iter_mut().for_each(join_runs);
         Discovery {
             sessions,

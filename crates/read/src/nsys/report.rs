@@ -16,7 +16,7 @@ use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
 use crate::files::shell_word;
-use crate::kept::cache_folder;
+use crate::kept::{cache_folder, create_cache, restrict};
 use crate::{Input, Progress, ReadError, Reader, files};
 
 /// First bytes of every report.
@@ -80,11 +80,11 @@ fn exported(
     };
     let needed = || ReadError::NeedsExport { path: report.to_owned(), command: command_for(report) };
     let export = cache.join(cached_name(report).map_err(io(report))?);
-    if export.is_file() {
+    if is_whole(&export) {
         return Ok(export);
     }
     let tool = tool.ok_or_else(needed)?;
-    fs::create_dir_all(cache).map_err(io(cache))?;
+    create_cache(cache).map_err(io(cache))?;
     // Two processes may export at once: each writes its own file and renames it when it is complete.
     let unfinished = export.with_extension(format!("{}.sqlite", std::process::id()));
     // What the tool says goes to a file: a child that it leaves behind cannot keep a pipe open, nor fill it.
@@ -106,11 +106,21 @@ fn exported(
         return Err(ReadError::ExportTimedOut { path, tool, seconds: limit.as_secs() });
     };
     if status.success() && unfinished.0.is_file() {
+        restrict(&unfinished.0);
         fs::rename(&unfinished.0, &export).map_err(io(&export))?;
         return Ok(export);
     }
     Err(ReadError::ExportFailed { path: report.to_owned(), tool: tool.to_owned(), said: last_words(&log.0) })
 }
+
+/// Whether there is a database. Anything else in its place, such as half a file, is made again.
+fn is_whole(export: &Path) -> bool {
+    let mut head = [0; DATABASE.len()];
+    files::open(export).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head == *DATABASE)
+}
+
+/// What every database begins with.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
 /// A copy of a report in a store. The tool opens files by their name, so that it needs one, beside the export and readable
 /// by nobody else.
@@ -167,7 +177,7 @@ impl Drop for Running {
 fn last_words(log: &Path) -> String {
     const TAIL: u64 = 4 << 10;
     let mut bytes = Vec::new();
-    if let Ok(mut file) = fs::File::open(log) {
+    if let Ok(mut file) = files::open(log) {
         let from = file.metadata().map_or(0, |data| data.len().saturating_sub(TAIL));
         let _ = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(TAIL).read_to_end(&mut bytes));
     }
@@ -259,13 +269,25 @@ mod tests {
     fn the_tool_is_called_once_for_a_report() {
         let place = Installed::new();
         let log = place.folder.path().join("calls");
-        let tool = place.tool(&format!("echo \"$@\" >> {}\ncp \"$8\" \"$7\"", log.display()));
+        let write = "(printf 'SQLite format 3\\0'; cat \"$8\") > \"$7\"";
+        let tool = place.tool(&format!("echo \"$@\" >> {}\n{write}", log.display()));
         let export = place.export(Some(&tool)).unwrap();
-        assert_eq!(fs::read(&export).unwrap(), fs::read(&place.report).unwrap());
+        assert!(fs::read(&export).unwrap().ends_with(&fs::read(&place.report).unwrap()));
         assert_eq!(place.export(Some(&tool)).unwrap(), export);
-        let calls = fs::read_to_string(log).unwrap();
-        assert_eq!(calls.lines().count(), 1);
-        assert!(calls.starts_with("export --type sqlite --force-overwrite true --output "));
+        let calls = || fs::read_to_string(&log).unwrap();
+        assert_eq!(calls().lines().count(), 1);
+        assert!(calls().starts_with("export --type sqlite --force-overwrite true --output "));
+        assert_eq!(fs::metadata(&export).unwrap().permissions().mode() & 0o077, 0, "only for this user");
+        // What is no export any more is made again.
+        for times in [2, 3] {
+            fs::remove_file(&export).unwrap();
+            match times {
+                2 => fs::write(&export, "half").unwrap(),
+                _ => std::os::unix::fs::symlink("/dev/zero", &export).unwrap(),
+            }
+            assert_eq!(place.export(Some(&tool)).unwrap(), export);
+            assert!(is_whole(&export) && calls().lines().count() == times);
+        }
     }
 
     #[test]

@@ -56,7 +56,10 @@ struct Line<'a> {
 
 fn of_hosts(hosts: &dyn Hosts) -> Table {
     let per_host = each_host(hosts, |context| (health(context.trace, &context.host), context.trace.events()));
-    let (issues, events): (Vec<Vec<Issue>>, Vec<u64>) = per_host.into_iter().unzip();
+    let (mut issues, mut events): (Vec<Vec<Issue>>, Vec<u64>) = per_host.into_iter().unzip();
+    let unread = hosts.unread();
+    events.extend(unread.iter().map(|_| 0));
+    issues.push(unread);
     table(&issues.concat(), &events)
 }
 
@@ -167,6 +170,10 @@ fn of_file(issue: &Issue, detail: &str) -> Option<(String, &'static str)> {
         Trouble::Damaged => (
             format!("the file is damaged: {detail}"),
             "copy the file again, or record again; the results are partial",
+        ),
+        Trouble::Unread => (
+            format!("the host is missing: {detail}"),
+            "check the permissions of the file, or copy it again; the results are partial",
         ),
         Trouble::Changed => (
             "the file changed while it was read".to_owned(),

@@ -7,6 +7,7 @@ mod counted;
 use std::sync::{Mutex, PoisonError};
 
 use stepscope_analyze::breakdown::selection::Range;
+use stepscope_analyze::recording::health::Issue;
 use stepscope_analyze::window::Window;
 use stepscope_analyze::{Context, Selection};
 
@@ -52,6 +53,11 @@ pub type Make = fn(&dyn Hosts) -> Table;
 pub trait Hosts: Sync {
     /// Calls `of` for each host with its number, on all cores.
     fn visit(&self, of: &(dyn Fn(usize, &Context<'_>) + Sync));
+
+    /// The hosts that the last visit could not read.
+    fn unread(&self) -> Vec<Issue> {
+        Vec::new()
+    }
 }
 
 /// Another way to group a view's rows.

@@ -6,19 +6,22 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::kept::{cache_folder, write_cached};
+use stepscope_read::files;
+use stepscope_read::kept::{append_cached, cache_folder, write_cached};
 
 use super::summary::Summary;
 use crate::store::Fingerprint;
 
 /// The size of the file, in bytes; about 15,000 runs.
 const LARGEST: u64 = 16 << 20;
+/// Servers that run at the same time may let it grow to this many times that size.
+const MOST_TIMES: u64 = 8;
 /// A longer line was not written here.
 const LONGEST_LINE: usize = 64 << 10;
 
@@ -76,14 +79,20 @@ impl Cache {
         let _ = append(file, &Line { key, summary: summary.clone() });
     }
 
+    /// A file that cannot be read, such as a link to a device or one that grew beyond all measure, is replaced.
     fn read(&mut self) {
         let Some(path) = &self.file else { return };
-        let Ok(file) = File::open(path) else { return };
-        let bytes = file.metadata().map_or(0, |data| data.len());
-        let lines = BufReader::new(file).lines().map_while(Result::ok);
-        let lines = lines.filter(|line| line.len() <= LONGEST_LINE);
-        let read: Vec<Line> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
-        if bytes > self.largest {
+        let text = match files::read_at_most(path, self.largest.saturating_mul(MOST_TIMES)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(_) => {
+                let _ = fs::remove_file(path);
+                return;
+            }
+        };
+        let lines = text.split(|&byte| byte == b'\n').filter(|line| line.len() <= LONGEST_LINE);
+        let read: Vec<Line> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        if text.len() as u64 > self.largest {
             let newer = read.get(read.len() / 2..).unwrap_or(&[]);
             let _ = rewrite(path, newer);
         }
@@ -92,12 +101,9 @@ impl Cache {
 }
 
 fn append(path: &Path, line: &Line) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(&text)
+    append_cached(path, &text)
 }
 
 fn rewrite(path: &Path, lines: &[Line]) -> std::io::Result<()> {
@@ -120,7 +126,30 @@ fn program() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_cache_that_is_no_file_or_too_large_is_ignored_and_replaced() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("verdicts.jsonl");
+        for broken in ["/dev/zero", "/dev/full", "/dev/random"] {
+            symlink(broken, &place).unwrap();
+            let mut cache = Cache::at(Some(place.clone()), 4_000);
+            assert_eq!(cache.get(7), None);
+            cache.keep(7, &Summary::default());
+            let mut cache = Cache::at(Some(place.clone()), 4_000);
+            assert_eq!(cache.get(7), Some(Summary::default()), "{broken}");
+            fs::remove_file(&place).unwrap();
+        }
+        fs::File::create(&place).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(Cache::at(Some(place.clone()), 4_000).get(7), None);
+        assert!(!place.exists());
+    }
 
     #[test]
     fn what_was_kept_is_there_after_a_restart_and_the_file_stays_small() {

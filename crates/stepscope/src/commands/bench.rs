@@ -68,7 +68,7 @@ impl FormArgs {
         table: impl FnOnce() -> Table,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         match (self.json, self.csv) {
             (true, _) => render::write_json(&table(), &mut out)?,
             (_, true) => render::write_csv(&table(), &mut out)?,

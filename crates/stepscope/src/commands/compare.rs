@@ -139,7 +139,7 @@ impl CompareArgs {
         if let Some(path) = &self.html {
             write_page(path, |out| render::write_html(&comparison, &sides.base, &sides.new, out))?;
         }
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             render::write_json(&comparison, &mut out)?;
         } else if self.markdown {

@@ -34,7 +34,7 @@ pub(crate) struct ExplainArgs {
 impl ExplainArgs {
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let one = self.id.as_deref().map(known).transpose()?;
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         match one {
             _ if self.json => {
                 let rules = one.map_or_else(explain::in_order, |rule| vec![rule]);

@@ -44,7 +44,7 @@ pub(crate) fn run(
                 .then("add -o FILE, or redirect the output")
                 .into());
         }
-        None => write(to, &sources, &mut terminal.stdout())?,
+        None => write(to, &sources, &mut terminal.stdout_as(true))?,
         Some(path) => {
             refuse_to_overwrite(path, &profile)?;
             save(path, Cause::Usage, "set -o to a file in an existing folder", |out| {

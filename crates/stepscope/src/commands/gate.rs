@@ -113,7 +113,7 @@ impl GateArgs {
         let judgement = Judgement { gate: &gate, comparison: &comparison, passed, damaged };
         // The files come first: where one cannot be written, nothing says that the gate passed.
         self.write_files(&judgement)?;
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             render::write_json(&judgement, &mut out)?;
         } else {

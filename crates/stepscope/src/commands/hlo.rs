@@ -213,7 +213,7 @@ impl ShowArgs {
             let best = all.into_iter().flatten().min_by_key(|shown| shown.missing.is_some());
             best.map_or_else(|| Err(nothing()), |shown| found(shown, &wanted))
         })?;
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             let document = serde_json::json!({
                 "schema": "stepscope.hlo_show.v1",

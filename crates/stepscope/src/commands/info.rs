@@ -22,7 +22,7 @@ pub(crate) fn run(wanted: &Query, json: bool, terminal: &Terminal) -> Result<Exi
     };
     let ((info, session, sessions), problems) = load::hosts(wanted, Selection::default(), terminal, of)?;
     let description = Description { session: &session, sessions: &sessions, info: &info };
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(json);
     if json {
         write_json(&description, &mut out)?;
     } else {

@@ -1,12 +1,12 @@
 //! `stepscope journal`: the log of experiments.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use stepscope_analyze::Selection;
+use stepscope_read::files;
 use stepscope_diagnose::journal::{Entry, Journal};
 use stepscope_render::{journal, table};
 use stepscope_results::Select;
@@ -25,6 +25,9 @@ use crate::whole::{append, unwritable};
 const DEFAULT_FILE: &str = "stepscope.journal";
 /// Number of runs that people see. Each is compared with the one before it, which takes milliseconds.
 const LAST: usize = 25;
+
+/// Largest journal that is read, in bytes: some 50,000 runs.
+const LARGEST: u64 = 256 << 20;
 
 /// Keep a log of experiments, one line per run, with a verdict on each change.
 ///
@@ -92,7 +95,7 @@ fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit
     };
     let ((run, began_ms), problems) = load::hosts(&wanted, Selection::default(), terminal, of)?;
     let entry = Entry::new(&run, began_ms.unwrap_or_else(now), note);
-    let known = Journal::parse(&fs::read(file).unwrap_or_default());
+    let known = Journal::parse(&read(file).or_else(|error| missing_is_empty(file, error))?);
     if known.has(&entry) {
         terminal.remark("the journal has this run already; nothing was added");
         write_table(&known, false, false, LAST, terminal)?;
@@ -103,7 +106,7 @@ fn add(path: &Path, note: &str, file: &Path, terminal: &Terminal) -> Result<Exit
     added.map_err(|error| {
         unwritable(file, Cause::Usage, &error, "set --file to a file in an existing folder")
     })?;
-    write_table(&Journal::parse(&fs::read(file)?), false, false, LAST, terminal)?;
+    write_table(&Journal::parse(&read(file)?), false, false, LAST, terminal)?;
     Ok(load::named(&problems, terminal))
 }
 
@@ -125,9 +128,23 @@ fn relative(path: &Path, journal: &Path) -> Option<PathBuf> {
     Some(if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative })
 }
 
+/// The text of a journal.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    files::read_at_most(file, LARGEST)
+}
+
+/// A journal that is not there yet is empty; one that cannot be read must not be added to.
+fn missing_is_empty(file: &Path, error: io::Error) -> Result<Vec<u8>, Problem> {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Ok(Vec::new());
+    }
+    let todo = "set --file to a journal, or to a new file in an existing folder";
+    Err(Problem::new(Cause::Usage, format!("cannot read {}", file.display())).then(error.to_string()).then(todo))
+}
+
 /// Adds a line; one that was torn before it is ended first.
 fn add_line(file: &Path, line: &str) -> io::Result<()> {
-    let torn = fs::read(file).is_ok_and(|text| !text.is_empty() && !text.ends_with(b"\n"));
+    let torn = read(file).is_ok_and(|text| !text.is_empty() && !text.ends_with(b"\n"));
     let start = if torn { "\n" } else { "" };
     append(file, format!("{start}{line}\n").as_bytes())
 }
@@ -145,7 +162,7 @@ fn now() -> i64 {
 }
 
 fn show(file: &Path, json: bool, csv: bool, last: usize, terminal: &Terminal) -> Result<Exit, Failure> {
-    let text = fs::read(file).map_err(|error| {
+    let text = read(file).map_err(|error| {
         Problem::new(Cause::Nothing, format!("cannot read {}", file.display()))
             .then(error.to_string())
             .then("add a run first: stepscope journal add PATH --note TEXT")
@@ -163,7 +180,7 @@ fn write_table(
 ) -> Result<(), Failure> {
     let rows = journal::table(entries, last);
     let picked = rows.pick(&Select::default(), None)?;
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(json);
     if json {
         table::write_json(&rows, &picked, &mut out)?;
     } else if csv {

@@ -23,6 +23,7 @@ use super::run::{interval, nvml, problem};
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::duration;
+use crate::screen::Screen;
 use draw::Dashboard;
 
 /// Monitor the hardware live: cores, memory, disks, network, GPUs, and the processes of a command.
@@ -123,7 +124,7 @@ impl MonitorArgs {
                 };
                 Some(Box::new(File::create(path).map_err(failed)?))
             }
-            Some(None) => Some(Box::new(io::stdout())),
+            Some(None) => Some(Box::new(Screen::new(true))),
             None => None,
         };
         let mut csv = out.map(|out| CsvWriter::new(out, &watch.sampler)).transpose()?;
@@ -180,7 +181,7 @@ impl MonitorArgs {
 
     fn summary(&self, watch: &Watch, plain: bool, terminal: &Terminal) -> Result<(), Failure> {
         let (wall_s, usage) = (watch.begun.elapsed().as_secs_f64(), watch.meter.usage());
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             render::write_json(wall_s, &usage, &mut out)?;
         } else if !plain {

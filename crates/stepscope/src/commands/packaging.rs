@@ -64,7 +64,7 @@ impl ManArgs {
 }
 
 fn write(bytes: &[u8], terminal: &Terminal) -> Result<Exit, Failure> {
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(true);
     out.write_all(bytes)?;
     out.flush()?;
     Ok(Exit::Done)

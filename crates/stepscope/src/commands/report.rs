@@ -47,7 +47,7 @@ pub(crate) fn show(report: &Report, form: &Form, terminal: &Terminal) -> Result<
     if let Some(path) = &form.html {
         write_page(path, |out| report::write_html(report, out))?;
     }
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(form.json);
     if form.json {
         report::write_json(report, &mut out)?;
     } else if form.markdown {

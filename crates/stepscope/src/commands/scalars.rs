@@ -229,7 +229,7 @@ impl ScalarsArgs {
         if let Some(goal) = &self.until {
             return self.write_table(&scalars::until(runs, goal.value), terminal);
         }
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if let Some(path) = &self.parquet {
             write_parquet(runs, path)?;
             writeln!(out, "{}", path.display())?;
@@ -242,7 +242,7 @@ impl ScalarsArgs {
     }
 
     fn write_table(&self, rows: &Table, terminal: &Terminal) -> Result<(), Failure> {
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         let select = Select { top: self.top, sort: self.sort.clone(), filter: None };
         let picked = rows.pick(&select, None)?;
         let written: io::Result<()> = if self.json {

@@ -3,7 +3,6 @@
 mod prompt;
 mod write;
 
-use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use clap::Args;
 use stepscope_query::{
     Answer, Database, EXAMPLES, FUNCTIONS, Holder, Limits, LogFiles, QueryError, TABLES, VIEWS,
 };
+use stepscope_read::files;
 use stepscope_session::{Cause, Problem, Profile, Query};
 
 use crate::exit::Exit;
@@ -134,11 +134,7 @@ impl SqlArgs {
                     .then(found)
                     .then("give a text file with one SELECT of at most 64 KiB")
             };
-            let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-            if size > LONGEST {
-                return Err(unreadable(format!("found {size} bytes")));
-            }
-            return fs::read_to_string(path).map(Some).map_err(|error| unreadable(error.to_string()));
+            return files::read_text(path, LONGEST).map(Some).map_err(|error| unreadable(error.to_string()));
         }
         let piped = self.query.is_empty() && !io::stdin().is_terminal();
         if piped || self.query == ["-"] {
@@ -199,7 +195,7 @@ impl SqlArgs {
             } else {
                 Form::Text
             };
-            let mut out = terminal.stdout();
+            let mut out = terminal.stdout_as(form == Form::Json);
             write::answer(&answer, form, terminal.out, &mut out)?;
             out.flush()?;
         }

@@ -59,7 +59,7 @@ fn write(made: (Table, Vec<Problem>), args: &ViewArgs, terminal: &Terminal) -> R
     let (table, problems) = made;
     let for_people = !args.json && !args.csv;
     let picked = table.pick(&args.select(), table.top.filter(|_| for_people))?;
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(args.json);
     if args.json {
         table::write_json(&table, &picked, &mut out)?;
     } else if args.csv {

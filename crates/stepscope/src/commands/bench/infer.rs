@@ -1,6 +1,6 @@
 //! `stepscope bench infer`: a model server under load.
 
-use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,6 +9,7 @@ use stepscope_capture::bench::infer::{
     Arrivals, Client, Failure as Kind, Fault, First, Limits, Load, Outcome, Plan, Protocol, Target,
 };
 use stepscope_capture::bench::{Distribution, Stop, needed_for};
+use stepscope_read::files;
 use stepscope_render::bench::{Bin, infer as render};
 use stepscope_render::format::plural;
 use stepscope_session::{Cause, Problem};
@@ -19,6 +20,9 @@ use super::{FormArgs, Watched, problem, quantity, stop_on_interrupt};
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::{duration, some_time};
+
+/// Largest body of a request, in bytes.
+const LARGEST_BODY: u64 = 1 << 30;
 
 /// Rows in the histogram.
 const ROWS: usize = 16;
@@ -118,7 +122,7 @@ impl InferArgs {
         if body.trim_start().starts_with(['{', '[']) {
             return Ok(body.clone().into_bytes());
         }
-        fs::read(body).map_err(|error| {
+        files::read_at_most(Path::new(body), LARGEST_BODY).map_err(|error| {
             Problem::new(Cause::Nothing, format!("cannot read {body}"))
                 .then(error.to_string())
                 .then("give a file name, or the JSON itself in quotes")

@@ -81,7 +81,7 @@ fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
 
 /// Writes one line: step time and verdict.
 fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure> {
-    let mut out = taker.terminal.stdout();
+    let mut out = taker.terminal.stdout_as(json);
     match seen(session) {
         Ok(report) if json => render::write_line_json(&report, &session.name, session.bytes(), &mut out)?,
         Ok(report) => writeln!(out, "{}", render::line(&report, &session.name, session.bytes()))?,

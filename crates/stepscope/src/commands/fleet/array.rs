@@ -58,7 +58,7 @@ impl PlanArgs {
                 outside(path, &self.paths, "--output")?;
                 store::write(path, text.as_bytes()).map_err(|error| problem(&error))?;
             }
-            None => terminal.stdout().write_all(text.as_bytes())?,
+            None => terminal.stdout_as(true).write_all(text.as_bytes())?,
         }
         let hosts: usize = works.iter().flat_map(|work| &work.pieces).map(|piece| piece.inputs.len()).sum();
         terminal.remark(&format!(

@@ -48,7 +48,7 @@ impl GateArgs {
         };
         let checks = gate(&report, &limits);
         let passed = checks.iter().all(|check| check.passed);
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             let document = json!({ "schema": "stepscope.fleet-gate.v1", "passed": passed, "checks": checks });
             serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::other)?;

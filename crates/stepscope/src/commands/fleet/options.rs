@@ -177,6 +177,9 @@ impl FleetSource {
 }
 
 /// What to finish with.
+/// Largest table of device hours, in bytes.
+const LARGEST_TABLE: u64 = 64 << 20;
+
 #[derive(Debug, Args)]
 pub(super) struct FinishArgs {
     /// Table of device hours by job (CSV with job and device_hours, or job, devices and hours).
@@ -187,7 +190,7 @@ pub(super) struct FinishArgs {
 impl FinishArgs {
     pub(super) fn options(&self, since: Option<i64>) -> Result<FinishOptions, Problem> {
         let Some(path) = &self.devices else { return Ok(FinishOptions { device_hours: None, since }) };
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = files::read_text(path, LARGEST_TABLE).map_err(|error| {
             Problem::new(Cause::Usage, format!("cannot read {}", path.display()))
                 .then(error.to_string())
                 .then("set --devices to a CSV file")

@@ -65,7 +65,7 @@ impl ReportArgs {
         if let Some(folder) = &self.parquet {
             write_parquet(&report, folder)?;
         }
-        let mut out = terminal.stdout();
+        let mut out = terminal.stdout_as(self.json);
         if self.json {
             write_json(&report, &mut out)?;
         } else if self.csv {

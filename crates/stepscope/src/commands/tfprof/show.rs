@@ -57,7 +57,7 @@ pub(crate) fn show(
 fn show_advice(subject: &Subject<'_>, terminal: &Terminal) -> Result<Exit, Failure> {
     let advice = advise(subject.shown());
     let changes = subject.fixed.map(|_| Advice::changes(&advise(subject.profile), &advice));
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(subject.json);
     if subject.json {
         let checkers =
             advice.checkers.iter().map(|it| (it.name.to_owned(), json!({ "reports": it.reports })));
@@ -113,7 +113,7 @@ fn show_view(
     remarks(&shown, view, options, terminal);
     let changes = subject.changes(&shown, view, options);
     let listed = changes.as_ref().map_or(String::new(), Changes::text);
-    let mut out = terminal.stdout();
+    let mut out = terminal.stdout_as(subject.json);
     match &options.output {
         Output::Stdout if subject.json => write_json(&shown, view, changes.as_ref(), &mut out)?,
         Output::Stdout => write!(out, "{}{listed}", shown.report())?,
