@@ -11,7 +11,7 @@ use stepscope_analyze::work::kernels::LaunchKeys;
 
 use crate::cell::Cell;
 use crate::event::whole;
-use crate::world::World;
+use crate::world::{Place, World};
 
 /// Largest compiled regular expression, in bytes.
 const LARGEST_PATTERN: usize = 256 << 10;
@@ -24,11 +24,11 @@ pub(crate) fn register(connection: &Connection, world: &Arc<World>, longest: usi
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     crate::text::register(connection, longest, flags)?;
-    let of = world.clone();
-    connection.create_scalar_function("arg", 2, flags, move |context| argument(&of, context))?;
-    let of = world.clone();
-    connection
-        .create_scalar_function("launch_config", 2, flags, move |context| launch_config(&of, context))?;
+    crate::math::register(connection, flags)?;
+    for name in ["arg", "extract_arg"] {
+        let of = world.clone();
+        connection.create_scalar_function(name, 2, flags, move |context| argument(&of, context))?;
+    }
     connection.create_scalar_function("ms", 1, flags, |context| {
         Ok(number(context.get_raw(0)).map(|ns| ns / 1e6))
     })?;
@@ -78,6 +78,8 @@ fn argument(world: &World, context: &Context<'_>) -> Result<ToSqlOutput<'static>
     let event = whole(&context.get_raw(0)).and_then(|id| world.event(id));
     let (Some((track, index)), Some(key)) = (event, text(context.get_raw(1))) else { return Ok(nothing()) };
     let Some(place) = world.place(track) else { return Ok(nothing()) };
+    // Perfetto keeps arguments of programs below these.
+    let key = key.strip_prefix("debug.").or_else(|| key.strip_prefix("args.")).unwrap_or(key);
     let found = place.trace().args_at(place.track, index).named(key);
     Ok(match found.map(Cell::of_argument) {
         Some(Cell::Int(value)) => ToSqlOutput::Owned(Value::Integer(value)),
@@ -91,15 +93,12 @@ fn nothing() -> ToSqlOutput<'static> {
     ToSqlOutput::from(Null)
 }
 
-/// `launch_config(event_id, what)`: grid, block, registers and shared memory, in every spelling that profilers use.
-fn launch_config(world: &World, context: &Context<'_>) -> Result<Option<i64>> {
-    let event = whole(&context.get_raw(0)).and_then(|id| world.event(id));
-    let (Some((track, index)), Some(what)) = (event, text(context.get_raw(1))) else { return Ok(None) };
-    let Some(place) = world.place(track) else { return Ok(None) };
+/// Grid, block, registers and shared memory of a kernel, in every spelling that profilers use.
+pub(crate) fn launch_config(place: &Place<'_>, index: usize, what: &str) -> Option<i64> {
     let trace = place.trace();
     let config = LaunchKeys::of(trace).read(trace.args_at(place.track, index));
     let side = |all: Option<[u32; 3]>, place: usize| all.map(|all| i64::from(all[place]));
-    Ok(match what {
+    match what {
         "gridX" => side(config.grid, 0),
         "gridY" => side(config.grid, 1),
         "gridZ" => side(config.grid, 2),
@@ -109,5 +108,5 @@ fn launch_config(world: &World, context: &Context<'_>) -> Result<Option<i64>> {
         "registers" => config.registers.map(i64::from),
         "shared" => config.shared_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
         _ => None,
-    })
+    }
 }

@@ -24,7 +24,8 @@ use crate::asked::Asked;
 use crate::event::EventTable;
 use crate::rows::RowsTable;
 use crate::schema::{From, TABLES};
-use crate::tables::nsys::VIEWS;
+use crate::related::{RELATIONS, RelatedTable};
+use crate::tables::perfetto::VIEWS;
 use crate::{functions, vtab};
 
 /// Bytes of a value and of a row, as SQLite advises for queries of strangers. No function takes more than milliseconds for it.
@@ -70,6 +71,9 @@ pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
                 vtab::register(&connection, table.name, RowsTable { asked, number, table })?;
             }
         }
+    }
+    for (name, relation) in RELATIONS {
+        vtab::register(&connection, name, RelatedTable { asked: asked.clone(), relation })?;
     }
     functions::register(&connection, &asked.world, LONGEST_VALUE as usize)?;
     for view in VIEWS {

@@ -18,7 +18,9 @@ mod functions;
 mod guard;
 mod logs;
 mod looked;
+mod math;
 mod postings;
+mod related;
 mod rows;
 mod schema;
 mod shortcut;
@@ -34,6 +36,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Statement};
 use serde::ser::{Serialize, Serializer};
+use stepscope_analyze::devices::collectives::NoWaiting;
 use stepscope_read::Progress;
 use stepscope_read::sqlite_memory::MemoryLimit;
 
@@ -41,7 +44,7 @@ pub use error::{Failed, QueryError};
 pub use examples::{EXAMPLES, Example};
 pub use logs::LogFiles;
 pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
-pub use tables::nsys::VIEWS;
+pub use tables::perfetto::VIEWS;
 pub use world::Holder;
 
 use asked::Asked;
@@ -217,6 +220,21 @@ impl Database {
             return Err(QueryError::parameters());
         }
         self.collect(&mut statement).map_err(failed)
+    }
+
+    /// Why a table that a query names has no rows, where that says something about the recording.
+    pub fn remark(&self, sql: &str) -> Option<&'static str> {
+        let is_named = sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "collective");
+        let why = is_named.then(|| self.world.ranks().no_waiting()).flatten()?;
+        Some(match why {
+            NoWaiting::NoCollectives => "`collective` has no rows: no host recorded collectives of a device",
+            NoWaiting::OneRank => {
+                "`collective` has no rows: only one rank has collectives; open the recordings of two ranks together"
+            }
+            NoWaiting::NothingInCommon => {
+                "`collective` has no rows: the ranks that are open have no collective in common, or their clocks cannot be compared"
+            }
+        })
     }
 
     fn collect(&self, statement: &mut Statement<'_>) -> rusqlite::Result<Answer> {

@@ -18,6 +18,11 @@ pub(crate) trait Rows: Send + Sync {
     /// How many.
     fn len(&self) -> usize;
 
+    /// Whether a first column that is called `id` has no value twice.
+    fn has_key(&self) -> bool {
+        true
+    }
+
     /// One value.
     fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a>;
 }
@@ -56,10 +61,13 @@ impl Source for RowsTable {
     }
 
     fn plan(&self, info: &mut IndexInfo) -> Result<()> {
-        let rows = self.asked.rows(self.number)?.map_or(0, Rows::len).max(1);
+        let all = self.asked.rows(self.number)?;
+        let rows = all.map_or(0, Rows::len).max(1);
         // The first column is a key if it is called `id`.
-        let is_key =
-            |column: i32| column == 0 && self.table.columns.first().is_some_and(|it| it.name == "id");
+        let has_key = all.is_some_and(Rows::has_key);
+        let is_key = |column: i32| {
+            has_key && column == 0 && self.table.columns.first().is_some_and(|it| it.name == "id")
+        };
         let mut chosen: Option<(usize, i32)> = None;
         for (place, constraint) in info.constraints().enumerate() {
             let equal = constraint.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ;

@@ -189,7 +189,7 @@ pub(crate) use tables::recorded::ARG;
 /// All tables: what was recorded, the steps, a table per view that has one, and what else is computed.
 pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
     let recorded = tables::recorded::all().into_iter().chain(tables::steps::all());
-    let computed = tables::results::all().into_iter().chain(tables::logged::all());
+    let computed = tables::results::all().into_iter().chain(tables::logged::all()).chain(tables::nsys::all());
     recorded.chain(results::views::VIEWS.iter().filter_map(Table::of)).chain(computed).collect()
 });
 
@@ -200,6 +200,20 @@ pub const FUNCTIONS: &[Function] = &[
     Function { call: "overlap(ts, dur, ts2, dur2)", about: "nanoseconds that two spans have in common" },
     Function { call: "short_name(name)", about: "a kernel's name without template and call arguments" },
     Function { call: "text REGEXP pattern", about: "whether a regular expression matches" },
+    Function { call: "EXTRACT_ARG(arg_set_id, key)", about: "an argument of an event, under Perfetto's name" },
+    Function { call: "ancestor_slice(id)", about: "a table: the events around an event, the innermost first" },
+    Function { call: "descendant_slice(id)", about: "a table: the events inside an event" },
+    Function {
+        call: "overlapping_slice(id)",
+        about: "a table: the events at the same time on any track of the host; ts and dur are what both have in common",
+    },
+    Function { call: "median(x)", about: "the middle value of a group" },
+    Function { call: "percentile(x, p)", about: "the p-th percentile of a group, p from 0 to 100, interpolated" },
+    Function { call: "stddev(x)", about: "the standard deviation of a group as a sample; variance(x) is its square" },
+    Function {
+        call: "sqrt(x)",
+        about: "and exp, ln, log (base 10), log(base, x), log2, log10, pow(x, y), floor, ceil, trunc, mod(x, y)",
+    },
 ];
 
 /// The statement that declares a table.
@@ -233,7 +247,7 @@ pub(crate) fn described(wanted: Option<&str>) -> String {
         }
         text.push_str(");\n\n");
     }
-    for view in tables::nsys::VIEWS.iter().filter(|view| is_wanted(view.name)) {
+    for view in tables::perfetto::VIEWS.iter().filter(|view| is_wanted(view.name)) {
         let _ = writeln!(text, "-- {}\nCREATE VIEW {} AS\n  {};\n", view.about, view.name, view.query);
     }
     if wanted.is_none() {

@@ -76,7 +76,7 @@ macro_rules! readers {
 }
 
 readers! {
-    nsys: NsysReader, NsysReportReader;
+    pub nsys: NsysReader, NsysReportReader;
     ncu: NcuReader;
     snapshot: SnapshotReader;
     pprof: PprofReader;

@@ -3,12 +3,28 @@
 //! Profiles repeat a few thousand names millions of times. Comparing ids means comparing integers, and an
 //! analysis that needs one name looks it up once.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::ids::StrId;
+
+/// Longer names are cut, in bytes. Instructions of compiled programs, with all their operands, reach half of it.
+const LONGEST: usize = 64 << 10;
+/// Once a trace has this much text, in bytes, all names above [`SHORT`] are cut.
+const MUCH: usize = 32 << 20;
+const SHORT: usize = 1 << 10;
+
+/// A name of at most about `most` bytes. A cut one ends with a mark made of all of it.
+fn shortened(name: &str, most: usize) -> Cow<'_, str> {
+    if name.len() <= most {
+        return Cow::Borrowed(name);
+    }
+    let start = name.get(..name.floor_char_boundary(most)).unwrap_or_default();
+    Cow::Owned(format!("{start}… ({} bytes, {:016x})", name.len(), FxBuildHasher.hash_one(name)))
+}
 
 /// All strings of a trace. Id 0 is always the empty string.
 #[derive(Debug, Default)]
@@ -61,10 +77,25 @@ impl StringTableBuilder {
         builder
     }
 
-    /// The id of `text`, new or known.
+    /// The id of a name, new or known. Everything that looks at names costs what they are long, so that a name of megabytes
+    /// is cut, and all long ones once there is too much text. What is cut ends with a mark of its own, so that two names
+    /// stay two.
+    pub fn intern(&mut self, name: &str) -> StrId {
+        if name.len() <= SHORT {
+            return self.intern_value(name);
+        }
+        let cut = shortened(name, LONGEST);
+        let is_new = self.0.find(&cut).is_none();
+        if is_new && self.0.text.len() > MUCH {
+            return self.intern_value(&shortened(name, SHORT));
+        }
+        self.intern_value(&cut)
+    }
+
+    /// The id of a text of any length, new or known: the value of an argument.
     ///
     /// A trace can contain at most `u32::MAX` strings; later ones are interned as the empty string.
-    pub fn intern(&mut self, text: &str) -> StrId {
+    pub fn intern_value(&mut self, text: &str) -> StrId {
         let hash = FxBuildHasher.hash_one(text);
         if let Some(&id) = self.0.lookup.find(hash, |&id| self.0.get(StrId(id)) == text) {
             return StrId(id);
@@ -125,6 +156,24 @@ mod tests {
         assert_eq!(table.find("nowhere"), None);
         assert_eq!(table.get(StrId(0)), "");
         assert_eq!(table.get(StrId(u32::MAX)), "");
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let mut b = StringTableBuilder::new();
+        let name = |i: usize, length: usize| format!("{}{i}", "é".repeat(length / 2));
+        let ids: Vec<_> = (0..3).map(|i| b.intern(&name(i, 10 << 20))).collect();
+        assert!(ids[0] != ids[1] && ids[1] != ids[2] && b.intern(&name(1, 10 << 20)) == ids[1]);
+        assert!(ids.iter().all(|id| b.get(*id).len() < LONGEST + 64 && b.get(*id).starts_with('é')));
+        let whole = name(7, 2 * LONGEST);
+        let value = b.intern_value(&whole);
+        assert_eq!(b.get(value), whole, "values are kept");
+        let half = LONGEST / 2;
+        let first = b.intern(&name(0, half));
+        assert_eq!(b.get(first).len(), half + 1, "long, but not too long");
+        (1..2_000).for_each(|i| drop(b.intern(&name(i, half))));
+        assert!(b.0.text.len() < MUCH + (4 << 20), "{}", b.0.text.len());
+        assert_eq!((b.intern(&name(0, half)), b.0.len()), (first, 2_005), "each once");
     }
 
     #[test]

@@ -186,7 +186,27 @@ pub struct Aligned {
     pub clocks: Option<Clocks>,
 }
 
+/// Why nothing is known about ranks that wait for one another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NoWaiting {
+    /// No rank has collectives.
+    NoCollectives,
+    /// Only one rank has collectives that can be compared.
+    OneRank,
+    /// The ranks have no collective in common.
+    NothingInCommon,
+}
+
 impl Aligned {
+    /// Why [`Aligned::waiting`] says nothing; `None` if it does.
+    pub fn no_waiting(&self) -> Option<NoWaiting> {
+        match self.ranks.len() {
+            0 => Some(NoWaiting::NoCollectives),
+            1 => Some(NoWaiting::OneRank),
+            _ => self.waiting().is_none().then_some(NoWaiting::NothingInCommon),
+        }
+    }
+
     /// How long the ranks wait for one another; `None` if fewer than two have common collectives.
     pub fn waiting(&self) -> Option<Waiting> {
         if self.ranks.len() < 2 {

@@ -1,116 +1,129 @@
-//! Views: other names for events, and the tables of `nsys export`, so that queries written for those run on any format.
+//! The tables of `nsys export`, so that queries written for those run on any format.
 //!
-//! Identifiers that Nsight Systems builds from numbers of process and thread are built the same way. What a recording
-//! does not hold is NULL.
+//! Of an export itself, each table has the rows, the columns and the values of the original. Of other formats, rows are
+//! made of events; identifiers that Nsight Systems builds from numbers of process and thread are built the same way. What a
+//! recording does not hold is NULL.
 
-use crate::schema::View;
+mod columns;
+mod made;
 
-/// A thread as Nsight Systems numbers it: process and thread, 24 bits each.
-macro_rules! global_tid {
-    () => {
-        "(SELECT (coalesce(p.pid, 0) & 0xffffff) << 24 | (t.number & 0xffffff) FROM track t \
-          JOIN process p ON p.id = t.process_id WHERE t.id = e.track_id)"
-    };
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+use stepscope_read::nsys::ExportTables;
+use stepscope_session::HostProfile;
+use stepscope_trace::StrId;
+
+use crate::cell::Cell;
+use crate::rows::Rows;
+use crate::schema::Table;
+use crate::world::{World, id};
+use columns::{Values, Writer};
+use made::{Made, Sort};
+
+pub(crate) use columns::all;
+
+/// The rows of a table: those of each host, one behind the other.
+struct Nsight {
+    table: &'static Table,
+    /// The first row of each part, and one entry more.
+    starts: Vec<usize>,
+    parts: Vec<Part>,
 }
 
-macro_rules! correlation {
-    () => {
-        "coalesce(arg(e.id, 'correlation_id'), arg(e.id, 'correlation'))"
-    };
+/// The rows of one host.
+enum Part {
+    /// As exported, column by column.
+    Original { columns: Vec<Values>, rows: usize, sort: Sort, events: OnceLock<Vec<i64>> },
+    /// Made of events and what surrounds them.
+    Made(Made),
 }
 
-macro_rules! on_device {
-    () => {
-        concat!(
-            "SELECT e.ts AS start, e.ts + e.dur AS \"end\", \
-             coalesce((SELECT d.number FROM track t JOIN device d ON d.process_id = t.process_id \
-              WHERE t.id = e.track_id), 0) AS deviceId, \
-             0 AS contextId, (SELECT t.number FROM track t WHERE t.id = e.track_id) AS streamId, ",
-            correlation!(),
-            " AS correlationId, NULL AS globalPid, e.id AS event_id"
-        )
+/// The rows of a table.
+fn rows(world: &World, table: &'static Table, sort: Sort) -> Box<dyn Rows> {
+    let one = |(number, (loaded, _)): (usize, (&HostProfile, _))| {
+        original(loaded, table, sort).unwrap_or_else(|| Part::Made(Made::of(world, number, sort)))
     };
+    let parts: Vec<Part> = world.each_host().enumerate().map(one).collect();
+    let mut starts = vec![0];
+    for part in &parts {
+        let rows = match part {
+            Part::Original { rows, .. } => *rows,
+            Part::Made(made) => made.len(),
+        };
+        starts.push(starts.last().copied().unwrap_or(0) + rows);
+    }
+    Box::new(Nsight { table, starts, parts })
 }
 
-/// All views.
-pub const VIEWS: &[View] = &[
-    View {
-        name: "slice",
-        about: "Events, under Perfetto's name.",
-        query: "SELECT id, ts, dur, name, category, track_id, depth, parent_id, step, state, self_dur, op, host, args \
-                FROM event",
-    },
-    View {
-        name: "thread",
-        about: "Tracks that are threads.",
-        query: "SELECT t.id AS id, t.name AS name, t.number AS tid, p.pid AS pid, t.process_id AS process_id, \
-                t.events AS events, t.host AS host \
-                FROM track t LEFT JOIN process p ON p.id = t.process_id WHERE t.kind = 'thread'",
-    },
-    View {
-        name: "StringIds",
-        about: "Texts, as in an export of Nsight Systems.",
-        query: "SELECT id, value FROM string",
-    },
-    View {
-        name: "CUPTI_ACTIVITY_KIND_KERNEL",
-        about: "Kernels, as in an export of Nsight Systems.",
-        query: concat!(
-            on_device!(),
-            ", e.name_id AS demangledName, e.name_id + 1 AS shortName, e.name_id AS mangledName, \
-             launch_config(e.id, 'gridX') AS gridX, launch_config(e.id, 'gridY') AS gridY, \
-             launch_config(e.id, 'gridZ') AS gridZ, launch_config(e.id, 'blockX') AS blockX, \
-             launch_config(e.id, 'blockY') AS blockY, launch_config(e.id, 'blockZ') AS blockZ, \
-             launch_config(e.id, 'registers') AS registersPerThread, \
-             launch_config(e.id, 'shared') AS staticSharedMemory, 0 AS dynamicSharedMemory \
-             FROM event e WHERE e.role IN ('kernel', 'collective')"
-        ),
-    },
-    View {
-        name: "CUPTI_ACTIVITY_KIND_MEMCPY",
-        about: "Copies, as in an export of Nsight Systems. copyKind: 1 to a device, 2 from a device, 8 on devices.",
-        query: concat!(
-            on_device!(),
-            ", coalesce(arg(e.id, 'bytes'), arg(e.id, 'Bytes')) AS bytes, \
-             CASE e.state WHEN 'transfer_in' THEN 1 WHEN 'transfer_out' THEN 2 ELSE 8 END AS copyKind \
-             FROM event e WHERE e.role = 'copy'"
-        ),
-    },
-    View {
-        name: "CUPTI_ACTIVITY_KIND_MEMSET",
-        about: "Fills of device memory, as in an export of Nsight Systems.",
-        query: concat!(
-            on_device!(),
-            ", coalesce(arg(e.id, 'bytes'), arg(e.id, 'Bytes')) AS bytes FROM event e WHERE e.role = 'memset'"
-        ),
-    },
-    View {
-        name: "CUPTI_ACTIVITY_KIND_RUNTIME",
-        about: "Calls of the CUDA API, as in an export of Nsight Systems.",
-        query: concat!(
-            "SELECT e.ts AS start, e.ts + e.dur AS \"end\", ",
-            global_tid!(),
-            " AS globalTid, ",
-            correlation!(),
-            " AS correlationId, e.name_id AS nameId, 0 AS returnValue, e.id AS event_id \
-             FROM event e WHERE e.role IN ('launch', 'launch_copy', 'sync', 'device_memory')"
-        ),
-    },
-    View {
-        name: "NVTX_EVENTS",
-        about: "Ranges that programs marked, as in an export of Nsight Systems.",
-        query: concat!(
-            "SELECT e.ts AS start, e.ts + e.dur AS \"end\", 59 AS eventType, NULL AS rangeId, NULL AS category, \
-             e.name AS text, e.name_id AS textId, 0 AS domainId, ",
-            global_tid!(),
-            " AS globalTid, e.id AS event_id FROM event e WHERE e.role IN ('annotation', 'step_marker')"
-        ),
-    },
-    View {
-        name: "TARGET_INFO_GPU",
-        about: "GPUs, as in an export of Nsight Systems.",
-        query: "SELECT number AS id, name, number AS cuDevice, memory_bytes AS totalMemory, \
-                memory_bandwidth AS memoryBandwidth, multiprocessors AS smCount, clock_khz * 1000 AS clockRate, \
-                compute_capability AS computeCapability FROM device WHERE kind = 'gpu'",
-    },
-];
+/// The table of an export; `None` if the recording is none.
+fn original(loaded: &HostProfile, table: &Table, sort: Sort) -> Option<Part> {
+    let export = ExportTables::of(loaded.format, Path::new(&loaded.path))?;
+    let names: Vec<&str> =
+        table.columns.iter().filter(|column| !column.hidden).map(|column| column.name).collect();
+    let mut columns: Vec<Writer> = names.iter().map(|_| Writer::default()).collect();
+    let mut rows = 0;
+    export.rows(table.name, &names, &mut |values| {
+        rows += 1;
+        columns.iter_mut().zip(values).for_each(|(column, value)| column.push(*value));
+    });
+    let columns = columns.into_iter().map(Writer::finish).collect();
+    Some(Part::Original { columns, rows, sort, events: OnceLock::new() })
+}
+
+impl Rows for Nsight {
+    fn len(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn has_key(&self) -> bool {
+        // Two exports number their texts alike.
+        self.parts.len() < 2
+    }
+
+    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+        let Some(number) = self.starts.partition_point(|&first| first <= row).checked_sub(1) else {
+            return Cell::Null;
+        };
+        let at = row - self.starts.get(number).copied().unwrap_or(0);
+        let Some((part, name)) = self.parts.get(number).zip(self.table.columns.get(column)) else {
+            return Cell::Null;
+        };
+        match (part, name.name) {
+            (_, "host") if name.hidden => {
+                world.profile().hosts.get(number).map(|loaded| loaded.host.as_str()).into()
+            }
+            (Part::Original { columns, sort, events, .. }, "event_id") if name.hidden => {
+                let times = columns.first().zip(columns.get(1));
+                let make = || times.map_or_else(Vec::new, |times| events_of(world, number, *sort, times));
+                events.get_or_init(make).get(at).copied().filter(|id| *id >= 0).into()
+            }
+            (Part::Original { columns, .. }, _) => columns.get(column).map_or(Cell::Null, |it| it.get(at)),
+            (Part::Made(made), name) => made.cell(world, number, at, name),
+        }
+    }
+}
+
+/// The event that was made of each row, by its times; -1 if there is none.
+fn events_of(world: &World, number: usize, sort: Sort, (starts, ends): (&Values, &Values)) -> Vec<i64> {
+    let Some((loaded, host)) = world.each_host().nth(number) else { return Vec::new() };
+    let trace = &loaded.trace;
+    let is_meant = |category: StrId| sort.categories().contains(&trace.str(category));
+    let wanted: Vec<bool> = trace.kinds().iter().map(|kind| is_meant(kind.category)).collect();
+    let mut known: FxHashMap<(i64, i64), Vec<i64>> = FxHashMap::default();
+    for (place, track) in (0_u32..).zip(trace.tracks()) {
+        for index in (0..track.len()).rev() {
+            if wanted.get(track.kind_of(index).index()).copied().unwrap_or(false) {
+                let times = (track.start(index).ps() / 1_000, track.end(index).ps() / 1_000);
+                known.entry(times).or_default().push(id(host.first_track.saturating_add(place), index));
+            }
+        }
+    }
+    let rows = (0..).map_while(|row| (row < starts.len()).then(|| (starts.int(row), ends.int(row))));
+    let found = rows.map(|(start, end)| {
+        let times = start.map(|start| (start, end.unwrap_or(start)));
+        times.and_then(|times| known.get_mut(&times)?.pop()).unwrap_or(-1)
+    });
+    found.collect()
+}

@@ -105,8 +105,8 @@ pub(super) fn datum(
 ) -> Datum {
     match piece.sort {
         Sort::Missing => Datum::Null,
-        Sort::Text | Sort::Escaped => Datum::Str(intern(strings, text, piece, repairs)),
-        Sort::Nested => Datum::Json(intern(strings, text, piece, repairs)),
+        Sort::Text | Sort::Escaped => Datum::Str(strings.intern_value(&decode(text, piece, repairs))),
+        Sort::Nested => Datum::Json(strings.intern_value(&decode(text, piece, repairs))),
         Sort::Number => number(piece.of(text)),
         Sort::Word => word(strings, text, piece, repairs),
     }

@@ -277,6 +277,11 @@ impl Fields<'_> {
         }
     }
 
+    /// The `index`th field as it is.
+    pub(super) fn value(&self, index: usize) -> Option<Value<'_>> {
+        self.get(index)
+    }
+
     /// The `index`th field as an integer.
     #[inline]
     pub fn int(&self, index: usize) -> Option<i64> {

@@ -30,6 +30,7 @@ mod files;
 mod host;
 mod names;
 mod nvtx;
+mod original;
 mod payload;
 mod places;
 mod report;
@@ -46,6 +47,7 @@ use database::{Database, Outcome};
 pub(crate) use files::is_other_export;
 use names::Names;
 use places::Places;
+pub use original::{ExportTables, ExportValue};
 pub use report::NsysReportReader;
 
 /// Exports of Nsight Systems.

@@ -168,7 +168,7 @@ fn split_details(text: &str) -> (&str, Vec<(&'static str, &str)>) {
 /// The payload of a range: a structure as JSON, or one number.
 fn payload(import: &mut Import, row: &Fields) -> Option<Datum> {
     if let Some(text) = row.text(8) {
-        return Some(Datum::Json(import.intern(&text)));
+        return Some(Datum::Json(import.builder.strings.intern_value(&text)));
     }
     if let Some(id) = row.int(9) {
         return Some(Datum::Json(import.names.get(Some(id), &mut import.builder)));

@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Reports of Nsight Systems.
-static FORMAT: Format = Format {
+pub(super) static FORMAT: Format = Format {
     endings: &[".nsys-rep", ".qdrep"],
     copies: &[&super::FORMAT],
     numbered: super::FORMAT.numbered,
@@ -49,10 +49,21 @@ impl Reader for NsysReportReader {
     }
 
     fn read(&self, input: &Input, progress: &Progress) -> Result<Trace, ReadError> {
-        let cache = cache_folder().unwrap_or_else(|| env::temp_dir().join("stepscope")).join("nsys");
+        let cache = cache();
         let export = exported(input, find_tool().as_deref(), &cache, LIMIT, progress)?;
         crate::read_with(&NsysReader, &Input::open(&export)?, progress)
     }
+}
+
+/// Where exports are kept.
+fn cache() -> PathBuf {
+    cache_folder().unwrap_or_else(|| env::temp_dir().join("stepscope")).join("nsys")
+}
+
+/// The export of a report that was read before.
+pub(super) fn known_export(report: &Path) -> Option<PathBuf> {
+    let export = cache().join(cached_name(report).ok()?);
+    is_whole(&export).then_some(export)
 }
 
 /// The command that exports `report`, for the user to run.

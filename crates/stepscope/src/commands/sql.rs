@@ -200,6 +200,11 @@ impl SqlArgs {
             out.flush()?;
         }
         note_if_cut(&answer, terminal);
+        if answer.rows.is_empty()
+            && let Some(why) = database.remark(query)
+        {
+            terminal.remark(why);
+        }
         Ok(())
     }
 }
@@ -219,8 +224,19 @@ fn problem(error: QueryError) -> Problem {
     let mut known: Vec<&str> = tables().chain(columns.chain(calls).filter(|_| !is_table)).collect();
     known.sort_unstable();
     known.dedup();
-    let meant = error.unknown_name().map(|name| near(name, known.into_iter())).unwrap_or_default();
+    let unknown = error.unknown_name().map(str::to_owned);
+    let is_it = |name: &str| unknown.as_ref().is_some_and(|unknown| unknown.eq_ignore_ascii_case(name));
+    let mut meant = unknown.as_ref().map(|name| near(name, known.into_iter())).unwrap_or_default();
+    meant.retain(|name| !is_it(name));
+    let of_tables: Vec<&str> = TABLES
+        .iter()
+        .filter(|table| table.columns.iter().any(|column| is_it(column.name)))
+        .map(|table| table.name)
+        .collect();
     let problem = Problem::from(error);
+    if !is_table && !of_tables.is_empty() {
+        return problem.hint(format!("these tables have such a column: {}", of_tables.join(", ")));
+    }
     if meant.is_empty() { problem } else { problem.hint(format!("did you mean {}?", meant.join(" or "))) }
 }
 
