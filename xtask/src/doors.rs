@@ -83,9 +83,10 @@ fn found(file: &Path, text: &str) -> Vec<String> {
             continue;
         }
         for (number, line) in lines() {
-            let calls = door.calls.iter().filter(|call| {
-                line.split(**call).skip(1).any(|after| !after.starts_with(door.harmless))
-            });
+            let calls = door
+                .calls
+                .iter()
+                .filter(|call| line.split(**call).skip(1).any(|after| !after.starts_with(door.harmless)));
             wrong.extend(
                 calls.map(|call| format!("{}:{number} uses {call}; use {}", file.display(), door.instead)),
             );

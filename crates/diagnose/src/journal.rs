@@ -382,7 +382,11 @@ mod tests {
         let mut entries = Vec::new();
         for (seed, level) in [(1, 10.0), (2, 10.4), (3, 9.0), (4, 9.1), (5, 30.0)] {
             entries.push(entry(seed, level, "change"));
-            entries.push(Entry::new(&noisy_run(seed + 50, 9, level, 0.4), 1_000 * seed as i64 + 500, "short"));
+            entries.push(Entry::new(
+                &noisy_run(seed + 50, 9, level, 0.4),
+                1_000 * seed as i64 + 500,
+                "short",
+            ));
         }
         let journal = Journal { entries, ..Journal::default() };
         let mut before: Option<&Entry> = None;
@@ -394,7 +398,9 @@ mod tests {
                 assert_eq!(brief.comparability, full.comparability);
                 let undecided = !matches!(brief.by_steps, Verdict::Faster | Verdict::Slower | Verdict::Same);
                 assert!(brief.p90.is_none() && brief.breakdown.is_empty());
-                assert!(brief.median.is_none() || undecided || brief.decided_by != crate::compare::Basis::Mean);
+                assert!(
+                    brief.median.is_none() || undecided || brief.decided_by != crate::compare::Basis::Mean
+                );
             }
             before = Some(entry);
         }

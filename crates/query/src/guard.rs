@@ -22,9 +22,9 @@ use stepscope_read::sqlite_memory;
 use crate::arguments::ArgTable;
 use crate::asked::Asked;
 use crate::event::EventTable;
+use crate::related::{RELATIONS, RelatedTable};
 use crate::rows::RowsTable;
 use crate::schema::{From, TABLES};
-use crate::related::{RELATIONS, RelatedTable};
 use crate::tables::perfetto::VIEWS;
 use crate::{functions, vtab};
 

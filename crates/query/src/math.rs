@@ -33,7 +33,8 @@ pub(crate) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
     connection.create_scalar_function("log", 2, flags, |context| {
         Ok(of_two(context, |base, value| value.ln() / base.ln()))
     })?;
-    for (name, of) in [("floor", f64::floor as OfOne), ("ceil", f64::ceil), ("ceiling", f64::ceil), ("trunc", f64::trunc)]
+    for (name, of) in
+        [("floor", f64::floor as OfOne), ("ceil", f64::ceil), ("ceiling", f64::ceil), ("trunc", f64::trunc)]
     {
         // A whole number stays one.
         connection.create_scalar_function(name, 1, flags, move |context| {
@@ -190,7 +191,8 @@ mod tests {
         let none: Option<f64> =
             connection.query_row("SELECT median(1) FROM (SELECT 1 WHERE 0)", [], |row| row.get(0)).unwrap();
         assert_eq!(none, None);
-        let whole: i64 = connection.query_row("SELECT floor(9007199254740993)", [], |row| row.get(0)).unwrap();
+        let whole: i64 =
+            connection.query_row("SELECT floor(9007199254740993)", [], |row| row.get(0)).unwrap();
         assert_eq!(whole, 9_007_199_254_740_993);
         assert!(connection.query_row("SELECT percentile(1, 101)", [], |row| row.get::<_, f64>(0)).is_err());
     }

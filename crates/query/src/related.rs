@@ -79,7 +79,14 @@ impl Source for RelatedTable {
     }
 
     fn walk(&self) -> RelatedWalk {
-        RelatedWalk { asked: self.asked.clone(), relation: self.relation, start: 0, span: None, found: Vec::new(), at: 0 }
+        RelatedWalk {
+            asked: self.asked.clone(),
+            relation: self.relation,
+            start: 0,
+            span: None,
+            found: Vec::new(),
+            at: 0,
+        }
     }
 }
 
@@ -179,7 +186,11 @@ impl Walk for RelatedWalk {
             4 => Cell::known(place.trace().str(place.trace().kind(kind()).category)),
             5 => track.into(),
             6 => place.track.nesting().depth(index).into(),
-            7 => asked.family(track)?.and_then(|family| family.parent(index)).map(|parent| id(track, parent)).into(),
+            7 => asked
+                .family(track)?
+                .and_then(|family| family.parent(index))
+                .map(|parent| id(track, parent))
+                .into(),
             8 => place.loaded.host.as_str().into(),
             _ => self.start.into(),
         })

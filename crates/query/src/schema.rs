@@ -200,16 +200,28 @@ pub const FUNCTIONS: &[Function] = &[
     Function { call: "overlap(ts, dur, ts2, dur2)", about: "nanoseconds that two spans have in common" },
     Function { call: "short_name(name)", about: "a kernel's name without template and call arguments" },
     Function { call: "text REGEXP pattern", about: "whether a regular expression matches" },
-    Function { call: "EXTRACT_ARG(arg_set_id, key)", about: "an argument of an event, under Perfetto's name" },
-    Function { call: "ancestor_slice(id)", about: "a table: the events around an event, the innermost first" },
+    Function {
+        call: "EXTRACT_ARG(arg_set_id, key)",
+        about: "an argument of an event, under Perfetto's name",
+    },
+    Function {
+        call: "ancestor_slice(id)",
+        about: "a table: the events around an event, the innermost first",
+    },
     Function { call: "descendant_slice(id)", about: "a table: the events inside an event" },
     Function {
         call: "overlapping_slice(id)",
         about: "a table: the events at the same time on any track of the host; ts and dur are what both have in common",
     },
     Function { call: "median(x)", about: "the middle value of a group" },
-    Function { call: "percentile(x, p)", about: "the p-th percentile of a group, p from 0 to 100, interpolated" },
-    Function { call: "stddev(x)", about: "the standard deviation of a group as a sample; variance(x) is its square" },
+    Function {
+        call: "percentile(x, p)",
+        about: "the p-th percentile of a group, p from 0 to 100, interpolated",
+    },
+    Function {
+        call: "stddev(x)",
+        about: "the standard deviation of a group as a sample; variance(x) is its square",
+    },
     Function {
         call: "sqrt(x)",
         about: "and exp, ln, log (base 10), log(base, x), log2, log10, pow(x, y), floor, ceil, trunc, mod(x, y)",

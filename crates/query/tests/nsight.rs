@@ -28,7 +28,8 @@ const TABLES: [&str; 8] = [
 fn open(path: &Path) -> Option<Database> {
     let wanted = Query { paths: vec![path.to_owned()], session: None, host: None, roots: Vec::new() };
     let profile = Profile::load(ResolvedSession::of(&wanted, &|_| {}).ok()?, &Progress::new()).ok()?;
-    let limits = Limits { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_secs(600), ..Limits::TERMINAL };
+    let limits =
+        Limits { rows: usize::MAX, bytes: usize::MAX, time: Duration::from_secs(600), ..Limits::TERMINAL };
     Some(Database::new(Arc::new(profile), limits))
 }
 
@@ -37,7 +38,9 @@ fn value(value: ValueRef<'_>) -> Value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
         ValueRef::Real(value) => Value::Real(value),
-        ValueRef::Text(text) | ValueRef::Blob(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Value::Text(String::from_utf8_lossy(text).into_owned())
+        }
     }
 }
 
@@ -78,7 +81,8 @@ fn compare(path: &Path) -> usize {
 fn every_table_is_that_of_the_export_row_by_row() {
     let Some(folder) = corpus("nsys") else { return };
     let is_database = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "sqlite");
-    let compared: usize = files_below(&folder).iter().filter(|path| is_database(path)).map(|path| compare(path)).sum();
+    let compared: usize =
+        files_below(&folder).iter().filter(|path| is_database(path)).map(|path| compare(path)).sum();
     assert!(compared > 100_000, "{compared} rows");
 }
 
@@ -121,7 +125,8 @@ fn values_of_an_export_are_not_interpreted() {
     let found = "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN event e ON e.id = k.event_id \
                  WHERE e.dur = k.\"end\" - k.start AND e.name = 'void gemm<float>(int)'";
     assert_eq!(database.query(found).unwrap().rows, [[Value::Int(20)]], "each row has its event");
-    let named = "SELECT s.value FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId LIMIT 1";
+    let named =
+        "SELECT s.value FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId LIMIT 1";
     assert_eq!(database.query(named).unwrap().rows, [[Value::Text("cudaLaunchKernel_v7000".to_owned())]]);
 }
 
@@ -174,7 +179,7 @@ fn other_formats_have_the_same_tables() {
         database.query(&format!("SELECT * FROM {table} LIMIT 5")).unwrap();
         database.query(&format!("SELECT event_id, host FROM {table} LIMIT 5")).unwrap();
     }
-    let texts = "SELECT count(*) FROM NVTX_EVENTS n JOIN StringIds s ON s.id = n.textId WHERE s.value != n.text";
+    let texts =
+        "SELECT count(*) FROM NVTX_EVENTS n JOIN StringIds s ON s.id = n.textId WHERE s.value != n.text";
     assert_eq!(database.query(texts).unwrap().rows, [[Value::Int(0)]]);
 }
-

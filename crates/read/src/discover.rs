@@ -323,7 +323,8 @@ fn add_closed(sessions: &mut [Session], closed: Vec<ProfileFile>) -> BTreeSet<Pa
         let folder = file.path.parent().unwrap_or(Path::new(""));
         let is_host = |known: &ProfileFile| {
             let is_timeline = matches!(known.format.delivers, Delivers::Timeline | Delivers::Runs);
-            let same_ending = known.format.endings.iter().any(|ending| file_name(&file.path).ends_with(ending));
+            let same_ending =
+                known.format.endings.iter().any(|ending| file_name(&file.path).ends_with(ending));
             let numbered = known.format.numbered.contains(&without_digits(&known.host).as_str());
             let same_name = !numbered && without_digits(&known.host) == without_digits(&file.host);
             let beside = known.path.parent() == Some(folder);

@@ -242,7 +242,8 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// Opens a file of this machine. A pipe or a device, such as a link to `/dev/zero` in a cloned repository, may never end.
 fn open_local(path: &Path) -> io::Result<File> {
     let checked = |data: fs::Metadata| {
-        let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe, a socket or a device");
+        let refused =
+            || io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe, a socket or a device");
         if data.is_file() { Ok(()) } else { Err(refused()) }
     };
     checked(fs::metadata(path)?)?;

@@ -236,7 +236,9 @@ mod tests {
         fs::write(&other, "theirs").unwrap();
         type Write = fn(&Path, &[u8]) -> io::Result<()>;
         for (number, write) in [write_cached as Write, append_cached as Write].into_iter().enumerate() {
-            for (place, target) in [("zero", Path::new("/dev/zero")), ("full", Path::new("/dev/full")), ("file", &other)] {
+            for (place, target) in
+                [("zero", Path::new("/dev/zero")), ("full", Path::new("/dev/full")), ("file", &other)]
+            {
                 let path = cache.join(format!("{place}{number}"));
                 create_cache(&cache).unwrap();
                 symlink(target, &path).unwrap();

@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn what_decides_comes_once_and_is_text() {
         let guard = guard("127.0.0.1:6200", "127.0.0.1", None);
-        let ours = [("host", "localhost:6200"), ("origin", "http://localhost:6200"), ("sec-fetch-site", "none")];
+        let ours =
+            [("host", "localhost:6200"), ("origin", "http://localhost:6200"), ("sec-fetch-site", "none")];
         assert!(guard.admit(&headers(&ours), true).is_ok());
         for (name, other) in [
             ("host", "evil.example:6200"),

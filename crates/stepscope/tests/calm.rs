@@ -31,7 +31,8 @@ fn entries(folder: &Path) -> Vec<String> {
 /// A user without rights of their own; root may read everything.
 fn as_somebody(command: &mut Command) -> &mut Command {
     const NOBODY: u32 = 65_534;
-    let is_root = fs::metadata("/proc/self").is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
     if is_root { command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent") } else { command }
 }
 
@@ -148,8 +149,9 @@ fn help_that_cannot_be_written_is_an_error() {
 fn a_file_that_may_not_grow_further_is_an_error_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("trace.json");
-    let export = ["export", fixture("tf-train").to_str().unwrap(), "--to", "chrome", "-o", out.to_str().unwrap()]
-        .map(str::to_owned);
+    let export =
+        ["export", fixture("tf-train").to_str().unwrap(), "--to", "chrome", "-o", out.to_str().unwrap()]
+            .map(str::to_owned);
     // Blocks of 512 or 1,024 bytes, depending on the shell.
     let limited = format!("ulimit -f 8; exec {} \"$@\"", env!("CARGO_BIN_EXE_stepscope"));
     let output = Command::new("sh").args(["-c", &limited, "sh"]).args(&export).output().unwrap();

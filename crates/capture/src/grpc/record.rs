@@ -344,7 +344,9 @@ impl Asked {
         let read = if size > limit {
             Err(CaptureError::TooLarge { found: Some(size), limit })
         } else {
-            files::read_at_most(&there, limit).map(Bytes::from).map_err(|_| CaptureError::NotSent { there: there.clone() })
+            files::read_at_most(&there, limit)
+                .map(Bytes::from)
+                .map_err(|_| CaptureError::NotSent { there: there.clone() })
         };
         // The folder is private; what cannot be removed there does no harm.
         let _ = fs::remove_file(&there);

@@ -12,7 +12,11 @@ macro_rules! slice {
 
 /// All views.
 pub const VIEWS: &[View] = &[
-    View { name: "slice", about: "Events, under Perfetto's name. EXTRACT_ARG takes its arg_set_id.", query: slice!() },
+    View {
+        name: "slice",
+        about: "Events, under Perfetto's name. EXTRACT_ARG takes its arg_set_id.",
+        query: slice!(),
+    },
     View { name: "slices", about: "The same as `slice`.", query: slice!() },
     View {
         name: "thread",

@@ -46,8 +46,8 @@ use crate::{Input, Progress, ReadError, Reader, Recorded};
 use database::{Database, Outcome};
 pub(crate) use files::is_other_export;
 use names::Names;
-use places::Places;
 pub use original::{ExportTables, ExportValue};
+use places::Places;
 pub use report::NsysReportReader;
 
 /// Exports of Nsight Systems.

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use stepscope_analyze::Selection;
-use stepscope_read::files;
 use stepscope_diagnose::journal::{Entry, Journal};
+use stepscope_read::files;
 use stepscope_render::{journal, table};
 use stepscope_results::Select;
 
@@ -139,7 +139,9 @@ fn missing_is_empty(file: &Path, error: io::Error) -> Result<Vec<u8>, Problem> {
         return Ok(Vec::new());
     }
     let todo = "set --file to a journal, or to a new file in an existing folder";
-    Err(Problem::new(Cause::Usage, format!("cannot read {}", file.display())).then(error.to_string()).then(todo))
+    Err(Problem::new(Cause::Usage, format!("cannot read {}", file.display()))
+        .then(error.to_string())
+        .then(todo))
 }
 
 /// Adds a line; one that was torn before it is ended first.

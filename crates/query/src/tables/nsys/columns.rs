@@ -152,7 +152,8 @@ impl Writer {
             (Values::Ints(all), ExportValue::Int(value)) if value != NULL => all.push(value),
             (Values::Cells(all), value) => all.push(owned(value)),
             (before, value) => {
-                let mut all: Vec<Cell<'static>> = (0..before.len()).map(|row| kept(before.get(row))).collect();
+                let mut all: Vec<Cell<'static>> =
+                    (0..before.len()).map(|row| kept(before.get(row))).collect();
                 all.push(owned(value));
                 self.0 = Values::Cells(all);
             }
@@ -200,7 +201,8 @@ mod tests {
         all.iter().for_each(|value| writer.push(*value));
         let column = writer.finish();
         let got: Vec<Cell<'_>> = (0..7).map(|row| column.get(row)).collect();
-        let wanted = [Cell::Null, 7_i64.into(), Cell::Null, i64::MIN.into(), Cell::Real(0.5), "x".into(), Cell::Null];
+        let wanted =
+            [Cell::Null, 7_i64.into(), Cell::Null, i64::MIN.into(), Cell::Real(0.5), "x".into(), Cell::Null];
         assert_eq!(got, wanted);
         assert_eq!((column.len(), column.int(1), column.int(5)), (6, Some(7), None));
     }

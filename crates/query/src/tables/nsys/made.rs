@@ -93,7 +93,8 @@ impl Made {
     fn of_event<'a>(&self, world: &'a World, track: u32, index: usize, name: &str) -> Cell<'a> {
         let Some(place) = world.place(track) else { return Cell::Null };
         let start = || ns(place.track.start(index).ps().saturating_add(place.host.shift_ps));
-        let name_id = || 2 * (place.host.first_string + place.trace().kind(place.track.kind_of(index)).name.index());
+        let name_id =
+            || 2 * (place.host.first_string + place.trace().kind(place.track.kind_of(index)).name.index());
         let argument = |keys: &[&str]| arguments(&place, index, keys);
         match name {
             "event_id" => id(track, index).into(),
@@ -113,7 +114,9 @@ impl Made {
             "eventType" => Cell::Int(if self.is_mark(&place, index) { 34 } else { 59 }),
             "registersPerThread" => launch_config(&place, index, "registers").into(),
             "staticSharedMemory" => launch_config(&place, index, "shared").into(),
-            "gridX" | "gridY" | "gridZ" | "blockX" | "blockY" | "blockZ" => launch_config(&place, index, name).into(),
+            "gridX" | "gridY" | "gridZ" | "blockX" | "blockY" | "blockZ" => {
+                launch_config(&place, index, name).into()
+            }
             _ => Cell::Null,
         }
     }
@@ -128,9 +131,11 @@ fn events(world: &World, number: usize, sort: Sort) -> Vec<i64> {
     let Some((loaded, host)) = world.each_host().nth(number) else { return Vec::new() };
     let Some(looked) = world.looked().get(number).copied() else { return Vec::new() };
     let trace = &loaded.trace;
-    let fits = |kind, on_device| looked.role_of(kind, on_device).is_some_and(|role| sort.roles().contains(&role));
+    let fits =
+        |kind, on_device| looked.role_of(kind, on_device).is_some_and(|role| sort.roles().contains(&role));
     let kinds = || (0..trace.kinds().len()).map(stepscope_trace::KindId::from_index);
-    let wanted = [false, true].map(|on_device| kinds().map(|kind| fits(kind, on_device)).collect::<Vec<bool>>());
+    let wanted =
+        [false, true].map(|on_device| kinds().map(|kind| fits(kind, on_device)).collect::<Vec<bool>>());
     let mut found = Vec::new();
     for (place, track) in (host.first_track..).zip(trace.tracks()) {
         let on_device = trace.process(track.process).kind == ProcessKind::Device;
