@@ -52,6 +52,9 @@ const DOORS: &[Door] = &[
     },
 ];
 
+/// What tests begin with.
+const TESTS: [&str; 3] = ["#[cfg(test)]", "#[cfg(all(test", "#[cfg(all(unix, test"];
+
 /// Looks through the sources.
 pub(crate) fn check() -> Outcome {
     let mut wrong = Vec::new();
@@ -75,7 +78,8 @@ pub(crate) fn check() -> Outcome {
 /// What a source does that it may not.
 fn found(file: &Path, text: &str) -> Vec<String> {
     let is_test = file.file_name().is_some_and(|name| name == "tests.rs");
-    let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let tests = TESTS.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+    let code = text.get(..tests).unwrap_or(text);
     let lines = || (1..).zip(code.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"));
     let mut wrong = Vec::new();
     for door in DOORS.iter().filter(|_| !is_test) {
@@ -108,5 +112,9 @@ mod tests {
         assert_eq!(uses("crates/stepscope/src/screen.rs", "io::stdout().lock()"), 0);
         assert_eq!(uses("crates/fleet/src/x.rs", "// fs::read(path)\nlet a = fs::read(path)?;"), 1);
         assert_eq!(uses("crates/fleet/src/x.rs", "#[cfg(test)]\nmod tests { fn a() { fs::read(p); } }"), 0);
+        assert_eq!(
+            uses("crates/fleet/src/x.rs", "#[cfg(all(test, unix))]\nmod tests { fn a() { fs::read(p); } }"),
+            0
+        );
     }
 }
