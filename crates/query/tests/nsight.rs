@@ -47,7 +47,7 @@ fn value(value: ValueRef<'_>) -> Value {
 /// The columns and rows of a table in the database itself.
 fn native(connection: &Connection, table: &str) -> Option<(Vec<String>, Vec<Vec<Value>>)> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).ok()?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([]).unwrap();
     let mut all = Vec::new();
     while let Some(row) = rows.next().unwrap() {

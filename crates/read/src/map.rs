@@ -56,12 +56,14 @@ struct Slot {
 }
 
 impl Slot {
-    const FREE: Slot = Slot {
-        version: AtomicUsize::new(0),
-        start: AtomicUsize::new(0),
-        len: AtomicUsize::new(0),
-        fell: AtomicBool::new(false),
-    };
+    const fn free() -> Self {
+        Slot {
+            version: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            fell: AtomicBool::new(false),
+        }
+    }
 
     /// Takes the slot, unless somebody has it.
     fn take(&self) -> bool {
@@ -89,7 +91,7 @@ impl Slot {
     }
 }
 
-static SLOTS: [Slot; MOST_MAPS] = [const { Slot::FREE }; MOST_MAPS];
+static SLOTS: [Slot; MOST_MAPS] = [const { Slot::free() }; MOST_MAPS];
 
 /// A file mapped into memory.
 #[derive(Debug)]
