@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind};
 
 use super::evaluation::is_evaluation;
+use super::host_work::host_works;
 use super::work::Work;
-use super::{Candidate, How, host_works};
+use super::{Candidate, How};
 use crate::host_trace::HostTrace;
 use crate::vocabulary::{Keys, Role};
 
@@ -118,8 +119,12 @@ fn device_steps(recorded: &HostTrace) -> Option<Candidate> {
         })
         .collect();
     let mut marks = outermost(marks);
+    let work = Work::on_device(recorded);
     if let Some((_, last)) = marks.last_mut() {
-        *last = before_pause(*last, &Work::on_device(recorded));
+        *last = before_pause(*last, &work);
+    }
+    if let [(_, only)] = marks.as_mut_slice() {
+        *only = before_pause(after_pause(*only, &work, |span| host_works(recorded, span)), &work);
     }
     (!marks.is_empty()).then_some(Candidate {
         how: How::DeviceSteps,
@@ -143,6 +148,14 @@ fn before_pause(step: Span, work: &Work) -> Span {
     };
     let end = work.longest_gap(step).filter(is_end).map_or(step.end, |gap| gap.start);
     Span::new(step.start, end)
+}
+
+/// The only step without the time before its first work, if that is most of it and the host does nothing for it either: the
+/// profiler was waiting for the program.
+fn after_pause(step: Span, work: &Work, host_works: impl Fn(Span) -> bool) -> Span {
+    let idle = work.first_in(step).map(|first| Span::new(step.start, first));
+    let is_pause = |idle: &Span| idle.dur().ps() > step.dur().ps() / 2 && !host_works(*idle);
+    idle.filter(is_pause).map_or(step, |idle| Span::new(idle.end, step.end))
 }
 
 #[cfg(test)]
@@ -202,5 +215,12 @@ mod tests {
         assert_eq!(derived((0, 1_000), &[(0, 100), (120, 200)]), 320, "nothing follows");
         assert_eq!(derived((0, 1_000), &[(0, 100), (120, 200), (800, 200)]), 1_000, "work follows");
         assert_eq!(derived((0, 1_000), &[(0, 100), (300, 400), (990, 5)]), 1_000, "a short pause");
+    }
+
+    #[test]
+    fn the_only_derived_step_has_no_pauses_at_its_ends() {
+        assert_eq!(derived((0, 1_000), &[(600, 30)]), 30, "idle before and after");
+        assert_eq!(derived((0, 1_000), &[(400, 10), (415, 15)]), 30, "the longer pause follows");
+        assert_eq!(derived((0, 1_000), &[(300, 700)]), 1_000, "a short one before");
     }
 }

@@ -17,6 +17,7 @@ mod cycle;
 mod evaluation;
 mod evidence;
 mod gaps;
+mod host_work;
 mod larger;
 mod layers;
 mod layout;
@@ -28,19 +29,20 @@ mod pipelines;
 mod ranges;
 mod repetition;
 mod sessions;
+mod warm_ups;
 mod whole_cycles;
 mod work;
 mod written;
 
 use stepscope_trace::statistics::median_duration;
-use stepscope_trace::{Dur, ProcessKind, Span, TrackId};
+use stepscope_trace::{Dur, Span, TrackId};
 
 use crate::host_trace::HostTrace;
-use crate::states::timeline::Mask;
-use crate::states::{State, StateLine};
+use crate::states::StateLine;
 
 pub use gaps::Filling;
 use gaps::RecordedGaps;
+use host_work::host_works;
 use layout::Layout;
 use outer::Outer;
 use period::Period;
@@ -248,7 +250,12 @@ impl Candidate {
         let whole = recorded.trace.span().map_or(Dur::ZERO, |whole| whole.dur());
         let warm_up = |warm: &Span| span.start <= warm.start && warm.end <= span.end;
         span.dur().ps() >= whole.ps() / NEARLY_ALL * (NEARLY_ALL - 1)
-            || outer::warm_ups(recorded).iter().any(warm_up)
+            || warm_ups::warm_ups(recorded).iter().any(warm_up)
+    }
+
+    /// Whether its name is one for a single pass or prediction.
+    fn is_named_pass(&self) -> bool {
+        matches!(&self.how, How::Annotations(name) if names::is_pass(name))
     }
 
     /// Whether most of the work is done, or launched, from the first step to the last. A few kernels that repeat in a corner
@@ -361,31 +368,6 @@ fn line_of<'c>(recorded: &'c HostTrace, track: TrackId) -> Option<&'c StateLine>
     recorded.states().lines.iter().find(|(other, _)| *other == track).map(|(_, line)| line)
 }
 
-/// Work of the host for a step, other than waiting.
-const HOST_WORK: Mask = Mask(
-    State::Dispatch as u16
-        | State::Launch as u16
-        | State::InputWait as u16
-        | State::Output as u16
-        | State::Tracing as u16
-        | State::Compile as u16
-        | State::HostCompute as u16,
-);
-
-/// Whether any host thread works within `span`.
-fn host_works(recorded: &HostTrace, span: Span) -> bool {
-    let trace = recorded.trace;
-    let on_host = |track: TrackId| trace.process(trace.track(track).process).kind != ProcessKind::Device;
-    recorded.states().lines.iter().filter(|(track, _)| on_host(*track)).any(|(_, line)| {
-        let first = line.times.partition_point(|&time| time <= span.start).saturating_sub(1);
-        // Skipping in a zip would walk over all that comes before: there may be a million spans to ask for.
-        let from = |len: usize| first.min(len)..;
-        let (times, states) = (&line.times[from(line.times.len())], &line.states[from(line.states.len())]);
-        let mut within = times.iter().zip(states).take_while(|&(&time, _)| time < span.end);
-        within.any(|(_, state)| state.0 & HOST_WORK.0 != 0)
-    })
-}
-
 /// The steps, or why there are none.
 fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
     let sure = ranges
@@ -400,7 +382,9 @@ fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
     let (mut pass, mut around) = (None, None);
     match outer::find(recorded, ranges) {
         Some(Outer::Repeated(turns)) => return Ok(turns),
-        Some(Outer::Single(found)) => pass = Some(found),
+        // A name for all that was recorded names the program, unless it names a pass.
+        Some(Outer::Named(found)) if found.is_whole_program(recorded) && !found.is_named_pass() => {}
+        Some(Outer::Single(found) | Outer::Named(found)) => pass = Some(found),
         Some(Outer::Around(found)) => around = Some(found),
         None => {}
     }
@@ -418,7 +402,8 @@ fn inferred(recorded: &HostTrace, ranges: &Ranges) -> Result<Candidate, How> {
     };
     let single = || repetition::single(recorded).filter(covering);
     let around = around.filter(|found| !found.is_whole_program(recorded));
-    ranges.any().or_else(single).or(around).ok_or(why)
+    let program = || repetition::few_module_runs(recorded).filter(covering);
+    ranges.any().or_else(single).or_else(program).or(around).ok_or(why)
 }
 
 fn own_length(&(number, span): &(i64, Span)) -> Step {

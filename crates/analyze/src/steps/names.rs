@@ -70,6 +70,14 @@ const STEPS: &[&str] = &["step", "iter", "iteration", "batch"];
 /// … and parts of names of what they do in it: `load_batch`, `optimizer step`.
 const PARTS: &[&str] = &["optim", "load", "data", "fetch", "next", "read", "copy"];
 
+/// Words for one pass.
+const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
+
+/// Whether a range of this name is at most one iteration.
+pub(super) fn is_pass(name: &str) -> bool {
+    super::is_prediction(name) || has(name, PASSES)
+}
+
 /// Whether a range of this name is an iteration.
 pub(super) fn is_step(name: &str) -> bool {
     ends_in_step(name) && !is_part_of_step(name)

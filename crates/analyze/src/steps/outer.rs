@@ -11,10 +11,12 @@ use std::ops::Range;
 
 use stepscope_trace::{Dur, Form, KindId, Span, Track};
 
-use super::names::{self, has, is_part_of_step};
+use super::host_work::Workers;
+use super::names::{self, has, is_part_of_step, is_pass};
 use super::ranges::Ranges;
+use super::warm_ups::{is_warm_up, warm_ups};
 use super::work::Work;
-use super::{Candidate, How, is_prediction, words};
+use super::{Candidate, How};
 use crate::host_trace::HostTrace;
 use crate::states::{is_code, runs_python};
 use crate::vocabulary::{Role, blocks, gets_from_queue, is_library_frame, is_library_function};
@@ -25,6 +27,8 @@ pub(super) enum Outer {
     Repeated(Candidate),
     /// One call that is a step by itself.
     Single(Candidate),
+    /// One range with a name of the user's, in which nothing repeats.
+    Named(Candidate),
     /// One call or range around the work; it is unknown whether it is a step or a loop.
     Around(Candidate),
 }
@@ -66,11 +70,6 @@ struct Scope {
     family: usize,
 }
 
-/// Whether the range surrounds a warm-up.
-pub(super) fn is_warm_up(name: &str) -> bool {
-    words(&name.to_ascii_lowercase()).any(|word| word.starts_with("warm") || word.starts_with("init"))
-}
-
 /// The outermost calls of the thread that does most of the work.
 pub(super) fn find(recorded: &HostTrace, ranges: &Ranges) -> Option<Outer> {
     let (families, warm) = (families(recorded, ranges), warm_ups(recorded));
@@ -78,13 +77,16 @@ pub(super) fn find(recorded: &HostTrace, ranges: &Ranges) -> Option<Outer> {
     if work.all().is_zero() {
         return None;
     }
+    let workers = Workers::of(recorded);
     let threads = recorded.trace.tracks().iter().filter(|track| super::repetition::host_thread(track));
     let found = threads.filter_map(|track| {
         let scopes = scopes(recorded, track, &families, &warm);
         let (held, turns, sure) = Search { work: &work, families: &families.1, scopes: &scopes }.run()?;
         let python = runs_python(recorded.trace, recorded.vocabulary(), track);
         let count = turns.spans.len();
-        Some(((count > 1, sure, python, count, held), turns, sure, track.id))
+        // What others do while a thread waits for them is theirs.
+        let works = workers.works(track.id, &turns.spans);
+        Some(((count > 1, sure, works, python, count, held), turns, sure, track.id))
     });
     let (_, turns, sure, track) = found.max_by_key(|&(rank, ..)| rank)?;
     if work.of_ranges && !is_rhythm(&turns.spans) {
@@ -108,8 +110,9 @@ pub(super) fn find(recorded: &HostTrace, ranges: &Ranges) -> Option<Outer> {
         Candidate { how, marks, track: Some(track), on_host: true, ends_known, breaks: Vec::new() };
     Some(match (single, sure) {
         (false, _) => Outer::Repeated(candidate),
-        (true, true) => Outer::Single(candidate),
-        (true, false) => Outer::Around(candidate),
+        (true, Sure::Yes) => Outer::Single(candidate),
+        (true, Sure::ByName) => Outer::Named(candidate),
+        (true, Sure::No) => Outer::Around(candidate),
     })
 }
 
@@ -127,29 +130,6 @@ fn is_rhythm(turns: &[Span]) -> bool {
     turns.len() >= LEAST_TURNS
         && covered.ps() >= (last.end - first.start).ps() / 2
         && at(3).ps() <= at(1).ps().saturating_mul(2)
-}
-
-/// The spans of warm-up ranges, in time order, without nested ones.
-pub(super) fn warm_ups(recorded: &HostTrace) -> Vec<Span> {
-    let (trace, vocabulary) = (recorded.trace, recorded.vocabulary());
-    let warm = trace
-        .kinds_where(|kind| vocabulary.role(kind) == Role::Annotation && is_warm_up(trace.kind_name(kind)));
-    if warm.is_empty() {
-        return Vec::new();
-    }
-    let mut spans: Vec<Span> = Vec::new();
-    for track in trace.tracks().iter().filter(|track| super::repetition::host_thread(track)) {
-        spans.extend(track.events_of(&warm).map(|(index, _)| track.span_of(index)));
-    }
-    spans.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
-    let mut outermost: Vec<Span> = Vec::new();
-    for span in spans {
-        match outermost.last_mut() {
-            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-            _ => outermost.push(span),
-        }
-    }
-    outermost
 }
 
 /// The family of each kind, and the families.
@@ -173,8 +153,6 @@ fn families(recorded: &HostTrace, ranges: &Ranges) -> Families {
 
 /// Words for ranges with many iterations.
 const LOOPS: &[&str] = &["epoch", "epochs", "loop", "benchmark", "bench"];
-/// Words for one pass.
-const PASSES: &[&str] = &["forward", "step", "iteration", "iter", "batch"];
 /// Functions that are a pass through a model, by framework name.
 const FORWARD: &[&str] = &["forward", "__call__", "_call_impl", "_wrapped_call_impl", "call", "apply"];
 
@@ -237,7 +215,7 @@ fn range(ranges: &Ranges, family: &str, shown: &str) -> Option<Family> {
         Sort::Loop
     } else if is_part_of_step(names::shown(shown)) {
         Sort::Part
-    } else if is_prediction(shown) || has(shown, PASSES) {
+    } else if is_pass(shown) {
         Sort::Pass
     } else {
         Sort::Range
@@ -282,6 +260,15 @@ enum Named {
     Several(usize),
 }
 
+/// Whether what was found certainly are iterations.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Sure {
+    No,
+    /// A range around frames in which nothing repeats.
+    ByName,
+    Yes,
+}
+
 struct Search<'s> {
     work: &'s Work,
     families: &'s [Family],
@@ -303,9 +290,9 @@ const LEAST_PART: i64 = 20;
 
 impl<'s> Search<'s> {
     /// The covered work, the iterations, and whether they certainly are iterations.
-    fn run(&self) -> Option<(Dur, Turns, bool)> {
+    fn run(&self) -> Option<(Dur, Turns, Sure)> {
         let mut level: Vec<Range<usize>> = std::iter::once(0..self.scopes.len()).collect();
-        let mut fallback: Option<(Dur, Turns, bool)> = None;
+        let mut fallback: Option<(Dur, Turns, Sure)> = None;
         let mut named: Option<(Dur, Turns)> = None;
         for _ in 0..DEEPEST {
             let children: Vec<Child> = level.iter().flat_map(|range| self.children(range.clone())).collect();
@@ -314,9 +301,9 @@ impl<'s> Search<'s> {
                 // Two calls of a function may be a trial run and the loop itself.
                 let sort = self.families[turns.family].sort;
                 if turns.spans.len() > 2 || matches!(sort, Sort::Pass | Sort::Range) {
-                    return Some((held, turns, true));
+                    return Some((held, turns, Sure::Yes));
                 }
-                fallback = Some((held, turns, true)).filter(|_| sort != Sort::Part);
+                fallback = Some((held, turns, Sure::Yes)).filter(|_| sort != Sort::Part);
             }
             let around = by_family
                 .iter()
@@ -338,7 +325,7 @@ impl<'s> Search<'s> {
                     let several = fallback.filter(|(_, turns, _)| turns.spans.len() > 1);
                     // A user's name for the only pass says more than the call inside.
                     let single = named.filter(|_| turns.spans.len() == 1).unwrap_or((held, turns));
-                    return several.or(Some((single.0, single.1, true)));
+                    return several.or(Some((single.0, single.1, Sure::Yes)));
                 }
                 // The innermost scope that still covers nearly everything describes the work best.
                 Sort::Around | Sort::Range
@@ -353,8 +340,10 @@ impl<'s> Search<'s> {
                     if !known {
                         // Frames inside a named range show that nothing repeats there.
                         fallback = match &named {
-                            Some((held, named)) if sort == Sort::Around => Some((*held, named.clone(), true)),
-                            _ => Some((held, turns, false)),
+                            Some((held, named)) if sort == Sort::Around => {
+                                Some((*held, named.clone(), Sure::ByName))
+                            }
+                            _ => Some((held, turns, Sure::No)),
                         };
                     }
                 }

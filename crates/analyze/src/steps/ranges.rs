@@ -154,7 +154,7 @@ impl<'r, 't> Ranges<'r, 't> {
         if found.is_empty() {
             return None;
         }
-        let warm_ups = super::outer::warm_ups(self.recorded);
+        let warm_ups = super::warm_ups::warm_ups(self.recorded);
         let work = Work::of(self.recorded, &warm_ups);
         let steady = |(track, spans): &ByThread| -> ByThread {
             (*track, spans.iter().filter(|span| !is_inside(&warm_ups, span.start)).copied().collect())

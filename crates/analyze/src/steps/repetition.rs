@@ -130,7 +130,16 @@ pub(crate) fn called_function(name: &str) -> String {
     name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(name).to_owned()
 }
 
+/// One or two runs of the device's program that does most of its work.
+pub(super) fn few_module_runs(recorded: &HostTrace) -> Option<Candidate> {
+    runs_of_modules(recorded, 1).map(|runs| Candidate { ends_known: true, ..runs })
+}
+
 pub(super) fn module_runs(recorded: &HostTrace) -> Option<Candidate> {
+    runs_of_modules(recorded, REPEATS)
+}
+
+fn runs_of_modules(recorded: &HostTrace, least: usize) -> Option<Candidate> {
     let trace = recorded.trace;
     let modules = |track: &Track| {
         track.kind == TrackKind::Derived
@@ -143,7 +152,7 @@ pub(super) fn module_runs(recorded: &HostTrace) -> Option<Candidate> {
     for ((_, track), spans) in &runs {
         *on_track.entry(*track).or_default() += spans.iter().map(|span| span.dur()).sum::<Dur>();
     }
-    let ((name, track), spans) = longest(runs)?;
+    let ((name, track), spans) = heaviest(runs, least, |span| span.dur())?;
     // If ops are separate programs, the longest one is not a step.
     let own: Dur = spans.iter().map(|span| span.dur()).sum();
     let all = on_track.get(&track).copied().unwrap_or_default();
@@ -237,5 +246,33 @@ mod tests {
         assert_eq!(optimized(&[2, 3], 2).len(), 4, "twice is no turn yet");
         assert_eq!(optimizers(&[0, 4, 4, 4, 9, 4, 4, 4]), 1, "an odd one is no turn");
         assert_eq!(optimizers(&[]), 1);
+    }
+
+    #[test]
+    fn one_run_of_a_program_is_a_step_where_threads_only_wait_for_it() {
+        use crate::steps::Steps;
+
+        let mut sketch = Sketch::new();
+        let (waiting, starting) = (sketch.thread("reads"), sketch.thread("engine"));
+        let (modules, ops) = (sketch.derived("XLA Modules"), sketch.stream());
+        sketch.event(waiting, "$api.py:2902 device_get", 1_000, 66_000, &[]);
+        sketch.event(waiting, "$tree_util.py:354 tree_map", 1_010, 65_900, &[]);
+        sketch.event(starting, "$core.py:378 schedule", 0, 900, &[]);
+        sketch.event_of(modules, "", "jit_step(123)", 1_200, 65_000, &[]);
+        sketch.event_of(modules, "", "jit_sample(7)", 66_300, 100, &[]);
+        for op in 0..60_i64 {
+            sketch.event_of(
+                ops,
+                "kernel",
+                &format!("fusion.{}", op * op % 41),
+                1_200 + op * 1_083,
+                1_080,
+                &[],
+            );
+        }
+        let trace = sketch.finish();
+        let steps = Steps::of(&Context::new(&trace, "host"));
+        assert_eq!((steps.how, steps.all.len()), (How::ModuleRuns("jit_step".to_owned()), 1));
+        assert_eq!(steps.all[0].span.dur(), Dur::from_us(65_000));
     }
 }

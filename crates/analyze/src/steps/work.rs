@@ -99,6 +99,12 @@ impl Work {
         self.pieces.first().map(|piece| piece.at.start)
     }
 
+    /// When the first piece within `span` begins.
+    pub(super) fn first_in(&self, span: Span) -> Option<Time> {
+        let first = self.pieces.partition_point(|piece| piece.at.start < span.start);
+        self.pieces.get(first).map(|piece| piece.at.start).filter(|at| *at < span.end)
+    }
+
     /// The longest time after the first piece in `span` during which none is done.
     pub(super) fn longest_gap(&self, span: Span) -> Option<Span> {
         let at = |time: Time| self.pieces.partition_point(|piece| piece.at.start < time);

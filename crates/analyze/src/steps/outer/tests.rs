@@ -133,6 +133,11 @@ fn one_range_around_a_program_is_no_step() {
         (FRAME, "f.py(1): report", 7_000, 9_000),
     ];
     assert_eq!(program(&scopes, &launches).origin, Origin::None, "with its warm-up");
+    let framed = |name| {
+        program(&[("user_annotation", name, 0, 7_000), (FRAME, "f.py(1): body", 10, 6_980)], &launches)
+    };
+    assert_eq!(framed("experiment").origin, Origin::None, "frames inside show no loop");
+    assert_eq!(framed("model_inference").all.len(), 1, "the name is one for a pass");
 }
 
 #[test]
