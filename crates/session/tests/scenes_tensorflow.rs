@@ -112,6 +112,22 @@ fn all() -> Vec<Expected> {
             &["Nothing else was found"],
             &["evaluation"],
         ),
+        case(
+            Trouble::EagerOnBusyMachine,
+            "eager-dispatch",
+            (Category::Dispatch, 4.8),
+            Some(17.0),
+            &["60 ops per step", "@tf.function"],
+            &[],
+        ),
+        case(
+            Trouble::SavedEachStep,
+            "host-python",
+            (Category::Compute, 4.0),
+            Some(8.0),
+            &["reads 8 variables per step", "ModelCheckpoint"],
+            &["@tf.function"],
+        ),
     ]
 }
 

@@ -10,7 +10,8 @@
 //! call that takes most of their time, else the user's ranges (`record_function`) that the time lies in. A fix saves at most
 //! {GAIN} of this time. Without frames and ranges, Python cannot be distinguished from waiting or from other processes that have the
 //! processor, and the finding says so. If calls of the loop end long after their work, they wait for the interpreter lock that
-//! other threads hold: then the loop's overhead counts too, because only one thread runs Python at a time. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
+//! other threads hold: then the loop's overhead counts too, because only one thread runs Python at a time. If the loop
+//! reads {READS} variables or more per step beside a compiled step, the finding says so: it saves or inspects the model. Without steps, the finding is `info`: it is unknown whether the Python runs once or in every step.
 //!
 //! # How to fix it
 //! Do the work every hundred steps, in another thread, or as ops. Keep metrics as tensors and read them only when you log.
@@ -29,7 +30,7 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{duration_ms, quoted};
+use stepscope_text::{duration_ms, number, quoted};
 
 use super::eager_dispatch;
 use super::input_bound::{lock_evidence, locked_ms};
@@ -55,6 +56,8 @@ thresholds! {
     PYTHON: Share = 0.20;
     /// What runs elsewhere costs the step nothing.
     GAIN: Share = 1.0;
+    /// Fewer variables that are read per step are values that somebody looks at: a learning rate, a metric.
+    READS: Number = 4.0;
 }
 
 /// Lines kept.
@@ -82,7 +85,7 @@ fn check(facts: &Facts) -> Option<Finding> {
             (false, false) => Vec::new(),
         };
         let place = lines.first().map(|line| line.place.clone());
-        let cause = LoopPython { lines, traced, locked_ms };
+        let cause = LoopPython { lines, traced, locked_ms, reads: reads(facts) };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { severity(share) };
@@ -93,6 +96,15 @@ fn check(facts: &Facts) -> Option<Finding> {
             .sure(if distorted { 0.6 } else { 0.85 });
         finding.about(place)
     })
+}
+
+/// How many variables the loop reads per step beside a compiled step, if they are as many as a model has: whoever reads them
+/// saves or inspects the model.
+fn reads(facts: &Facts) -> Option<f64> {
+    facts.eager.compiled_step()?;
+    let reads = facts.eager.types.get("ReadVariableOp").copied().unwrap_or(0);
+    let per_step = reads as f64 / facts.eager.steps.max(1) as f64;
+    (per_step >= READS).then_some(per_step)
 }
 
 /// Milliseconds per step of Python that is no work of the loop's own: the framework's, around its ops.
@@ -127,6 +139,8 @@ pub struct LoopPython {
     pub traced: bool,
     /// Milliseconds per step in which the loop waits for the interpreter lock that other threads hold.
     pub locked_ms: Option<f64>,
+    /// How many variables of the model the loop reads per step.
+    pub reads: Option<f64>,
 }
 
 impl Cause for LoopPython {
@@ -157,7 +171,7 @@ impl Cause for LoopPython {
         if !self.traced {
             advice.push(frames(finding.framework).to_owned());
         }
-        let evidence = if self.lines.is_empty() {
+        let mut evidence = if self.lines.is_empty() {
             lines([
                 "During this time nothing of the framework runs on any thread, and no device works.",
                 "No Python frames were recorded: a wait, or other processes on the same processor, look the same.",
@@ -165,6 +179,14 @@ impl Cause for LoopPython {
         } else {
             self.lines.iter().take(3).map(|line| cost(line, self.traced)).collect()
         };
+        if let Some(reads) = self.reads {
+            evidence.insert(0, format!(
+                "Between the compiled steps the loop reads {} variables per step one by one, as saving or inspecting a model \
+                 does.",
+                number(reads)
+            ));
+            advice.insert(0, SAVES.to_owned());
+        }
         Words {
             summary: format!(
                 "Host Python: {} takes {}{most}.",
@@ -180,6 +202,10 @@ impl Cause for LoopPython {
         }
     }
 }
+
+/// What to do about a model that is read in every step.
+const SAVES: &str = "If the loop saves or inspects the model there (`ModelCheckpoint(save_freq=...)`, `model.save(...)`, \
+                     `model.get_weights()`), do it once per epoch.";
 
 /// Several threads run Python.
 fn taking_turns(finding: &Finding, ms: f64) -> Words {
@@ -232,15 +258,20 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None });
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0) });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0), reads: None });
         let line = PythonLine::new("train.py:12 log", 12.0);
-        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None });
+        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None, reads: None });
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
-        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None });
+        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None, reads: None });
         speaks(
             &RULE,
-            LoopPython { lines: vec![PythonLine::new("metrics", 12.0)], traced: false, locked_ms: None },
+            LoopPython {
+                lines: vec![PythonLine::new("metrics", 12.0)],
+                traced: false,
+                locked_ms: None,
+                reads: None,
+            },
         );
     }
 
@@ -248,20 +279,23 @@ mod tests {
     fn without_frames_python_is_not_blamed_alone() {
         let said = words(
             &RULE,
-            LoopPython { lines: Vec::new(), traced: false, locked_ms: None },
+            LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None },
             Framework::PyTorch,
         );
         assert!(said.summary.contains("or what it waits for"), "{}", said.summary);
         assert!(said.evidence.iter().any(|line| line.contains("other processes")), "{:?}", said.evidence);
         let line = PythonLine::new("train.py:12 log", 29.0);
-        let said =
-            words(&RULE, LoopPython { lines: vec![line], traced: true, locked_ms: None }, Framework::PyTorch);
+        let said = words(
+            &RULE,
+            LoopPython { lines: vec![line], traced: true, locked_ms: None, reads: None },
+            Framework::PyTorch,
+        );
         assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
     }
 
     #[test]
     fn the_advice_for_tensorflow_does_not_rely_on_a_tracer_that_records_nothing() {
-        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None };
+        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None };
         let advice = words(&RULE, cause, Framework::TensorFlow).advice.join(" ");
         assert!(advice.contains("tf.profiler.experimental.Trace"), "{advice}");
     }
@@ -273,10 +307,19 @@ mod tests {
                 lines: vec![PythonLine::new("train.py:12 log", ms)],
                 traced: true,
                 locked_ms: None,
+                reads: None,
             };
             words(&RULE, cause, Framework::PyTorch).summary
         };
         assert!(said(29.0).contains("most of it in `train.py:12 log`"), "{}", said(29.0));
         assert!(!said(2.0).contains("most of it"), "{}", said(2.0));
+    }
+
+    #[test]
+    fn variables_that_are_read_in_every_step_point_at_a_saved_model() {
+        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: Some(11.0) };
+        let said = words(&RULE, cause, Framework::Keras);
+        assert!(said.evidence[0].contains("reads 11 variables per step"), "{:?}", said.evidence);
+        assert!(said.advice[0].contains("ModelCheckpoint"), "{:?}", said.advice);
     }
 }

@@ -38,6 +38,10 @@ pub enum Trouble {
     Evaluation,
     /// The same, once, in the middle of the recording.
     EvaluationOnce,
+    /// Ops are started one by one, and other programs take the processor away, at another place in each step.
+    EagerOnBusyMachine,
+    /// Python saves the model after each step.
+    SavedEachStep,
 }
 
 /// Steps per epoch.
@@ -87,6 +91,16 @@ impl Stage {
                     self.op(INPUT, "Iterator::Root::FlatMap[0]::Generator", at + 410_000, at + 890_000);
                 }
             }
+            Trouble::EagerOnBusyMachine => self.eager(number, at),
+            Trouble::SavedEachStep => {
+                self.call(from, at + 6 * MS, 0, false);
+                self.op(EXECUTOR, "dense/Relu:_FusedMatMul", at + MS, at + 5 * MS);
+                for variable in 0..8 {
+                    let read = at + 7 * MS + variable * MS;
+                    self.op(PYTHON, "TFE_Py_FastPathExecute_C", read, read + 50_000);
+                    self.op(PYTHON, "EagerLocalExecute: ReadVariableOp", read + 5_000, read + 45_000);
+                }
+            }
             Trouble::RemoteCalls => {
                 self.call(from, until, 0, true);
                 // The result is read here.
@@ -100,6 +114,17 @@ impl Stage {
                 self.call(from, until, 0, false);
                 self.model(number, at, trouble);
             }
+        }
+    }
+
+    /// Sixty ops of 80 µs, and one pause of 10 ms among shorter ones.
+    fn eager(&mut self, number: i64, at: Ns) {
+        let mut from = at + 100_000;
+        for op in 0..60 {
+            self.op(PYTHON, "TFE_Py_FastPathExecute_C", from, from + 80_000);
+            self.op(PYTHON, "EagerLocalExecute: Mul", from + 5_000, from + 75_000);
+            let lost = if op == (number * 5 + 3) % 59 { 10 * MS } else { 0 };
+            from += 80_000 + 60_000 + lost;
         }
     }
 
