@@ -371,6 +371,19 @@ fn kernels_that_are_launched_too_slowly_are_told_from_those_that_are_only_short(
 }
 
 #[test]
+fn shorter_kernels_are_no_cure_where_launches_set_the_pace() {
+    let scene =
+        scenes::launching_single_precision(Shape { step: 2_400_000, steps: 12, kernels: 200, marked: true });
+    play(std::slice::from_ref(&scene));
+    for recorder in [Recorder::Kineto, Recorder::Nsys] {
+        let report = told(&scene, recorder);
+        let precision = report.findings.iter().find(|finding| finding.id() == "low-precision-unused");
+        let quiet = |finding: &Finding| finding.severity == Severity::Info && finding.gain_ms.is_none();
+        assert!(precision.is_none_or(quiet), "{recorder:?}: {precision:?}");
+    }
+}
+
+#[test]
 fn a_slow_loader_is_named_where_it_was_seen() {
     for read in [true, false] {
         for_each_shape(|shape| scenes::input(shape, read));

@@ -11,7 +11,8 @@
 //! which nothing could be queued ahead, and names the user's own ranges (NVTX, annotations) around what nothing else
 //! explains. It claims only what has no other explanation (`idle`), and is critical if that alone reaches {SEVERE}. A fix
 //! saves at most {GAIN} of that. If most of the idle time is what a program sets up once, the finding is `info`. In a capture
-//! without steps in which the host recorded nothing for {SEVERE} of the time, it claims that time and promises nothing.
+//! without steps in which the host recorded nothing for {SEVERE} of the time, it claims that time and promises nothing. It
+//! also promises nothing if calls that set something up take {MOSTLY} of such a capture.
 //!
 //! # How to fix it
 //! Start with the largest of the reasons that it lists.
@@ -43,6 +44,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// A device that always has work is never idle.
     GAIN: Share = 1.0;
+    /// If so much of a capture without steps sets something up, its pauses belong to that.
+    MOSTLY: Share = 0.5;
 }
 
 /// The device works in these, or may have worked, unrecorded.
@@ -87,10 +90,17 @@ fn check(facts: &Facts) -> Option<Finding> {
         };
         let mut claims = if unexplained > 0.0 { vec![(Category::Idle, unexplained)] } else { Vec::new() };
         claims.extend(unrecorded);
-        // Nobody knows what would be won of time in which nothing was recorded.
-        let gain = unrecorded.is_none().then_some(GAIN);
+        // Nobody knows what would be won of time in which nothing was recorded, nor of pauses between calls that set up.
+        let known = unrecorded.is_none() && !mostly_setup(facts);
+        let gain = known.then_some(GAIN);
         Finding::new(&RULE, severity, cause, facts.framework()).owning(claims, gain).sure(0.8)
     })
+}
+
+/// Whether most of a capture without steps is what a program sets up once.
+fn mostly_setup(facts: &Facts) -> bool {
+    let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
+    whole && of_step(facts, setup_ms(facts)) >= MOSTLY
 }
 
 /// Time in which the host recorded nothing although the device's side is known, where it is most of a capture without

@@ -7,7 +7,9 @@
 //! # How it is detected
 //! Such kernels take at least {KERNEL_SHARE} of kernel time. The promise is what 16 bits save at most, by the ratio of
 //! peaks: 94 % of the kernels' time on an A100 or H100, half of it on a GeForce since the 30 series. TF32 saves up to 87 %
-//! on an A100 and next to nothing on such a GeForce. Kernels that wait for memory gain less.
+//! on an A100 and next to nothing on such a GeForce. Kernels that wait for memory gain less. If the device waits
+//! for the host to launch for {PACED_BY_HOST} of the step or more, the host sets the pace: the finding is `info` and promises
+//! nothing.
 //!
 //! # How to fix it
 //! PyTorch: `torch.set_float32_matmul_precision("high")`, `torch.autocast("cuda", dtype=torch.bfloat16)`.
@@ -27,8 +29,8 @@ use stepscope_text::{quoted, share, short};
 
 use super::shared::{of_step, severity};
 use crate::facts::{DeviceWork, Facts, WithoutMatrixUnits};
-use crate::finding::{Cause, Finding, Words};
-use crate::rule::{About, Check, Rule, doc_of};
+use crate::finding::{Cause, Finding, Severity, Words};
+use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::KERNEL_SHARE;
 use crate::words::lines;
 
@@ -38,19 +40,28 @@ pub static RULE: Rule = Rule {
     about: About::Cause,
     view: "kernels",
     check: Check::Profile(check),
-    thresholds: &[],
+    thresholds: THRESHOLDS,
     source: doc_of!("low_precision_unused.rs"),
 };
+
+thresholds! {
+    /// If launching takes so much of the step while the device is idle, shorter kernels let it wait longer.
+    PACED_BY_HOST: Share = 0.50;
+}
 
 fn check(facts: &Facts) -> Option<Finding> {
     let found = facts.get::<Option<DeviceWork>>().as_ref().as_ref()?.without_matrix_units.clone()?;
     (found.share >= KERNEL_SHARE).then(|| {
         let owned = facts.ms(Category::Compute) * found.share;
         let won = 1.0 - 1.0 / found.speedup.max(1.0);
-        let (severity, kernel) = (severity(of_step(facts, owned * won)), found.kernel.clone());
+        // If the device waits for launches most of the time, it does so even longer after shorter kernels.
+        let starting = [Category::Launch, Category::Dispatch, Category::Python];
+        let paced_by_host = facts.shares(&starting) >= PACED_BY_HOST;
+        let severity = if paced_by_host { Severity::Info } else { severity(of_step(facts, owned * won)) };
+        let kernel = found.kernel.clone();
         Finding::new(&RULE, severity, found, facts.framework())
             .about(kernel)
-            .owning(vec![(Category::Compute, owned)], Some(won))
+            .owning(vec![(Category::Compute, owned)], (!paced_by_host).then_some(won))
             .sure(0.8)
     })
 }

@@ -198,6 +198,15 @@ pub fn launching(shape: Shape) -> Scene {
     shape.recorded(Cause::Launching, "", vec![host], &Owner::Idle)
 }
 
+/// The same with products in single precision: shorter kernels would only wait longer for their launches.
+pub fn launching_single_precision(shape: Shape) -> Scene {
+    let mut host = Host::new(4_000);
+    host.launch_ns = shape.step / shape.kernels as Ns / 2;
+    host.op_ns = host.launch_ns;
+    shape.each_step(&mut host, |host, _| host.model(&shape.kernels(30, SGEMM)));
+    shape.recorded(Cause::Launching, " single precision", vec![host], &Owner::Idle)
+}
+
 /// Metrics are computed in Python after each step, after the loss was `read` or without waiting for it.
 pub fn python(shape: Shape, read: bool) -> Scene {
     let mut host = shape.host(4_000);
