@@ -28,6 +28,9 @@ pub struct Report {
     pub health: Vec<HealthRow>,
     /// Steps and their breakdown.
     pub summary: Summary,
+    /// The program's own ranges around time of which nothing else is known, longest first; empty if something else shows
+    /// where the time goes.
+    pub ranges: Vec<RangeRow>,
     /// Ops, most expensive first.
     pub ops: Vec<OpRow>,
     /// Findings, the verdict first.
@@ -44,6 +47,31 @@ pub struct Report {
     pub memory: Option<String>,
     /// A typical step of the host that limits the run, for pages; `None` if nobody asked for it.
     pub picture: Option<StepPicture>,
+}
+
+/// A range of the program's own, without the ranges nested in it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct RangeRow {
+    /// Its name.
+    pub name: String,
+    /// Milliseconds of the mean step.
+    pub ms_per_step: f64,
+    /// Share of the mean step.
+    pub fraction: f64,
+}
+
+/// Ranges with less of the step are not worth a line.
+const LEAST_RANGE: f64 = 0.005;
+
+impl RangeRow {
+    /// Rows of names with milliseconds per step, of a step of this length.
+    pub fn of(ranges: Vec<(String, f64)>, step_ms: f64) -> Vec<RangeRow> {
+        let row = |(name, ms_per_step): (String, f64)| {
+            let fraction = if step_ms > 0.0 { ms_per_step / step_ms } else { 0.0 };
+            RangeRow { name, ms_per_step, fraction }
+        };
+        ranges.into_iter().map(row).filter(|row| row.fraction >= LEAST_RANGE).collect()
+    }
 }
 
 impl Report {

@@ -12,7 +12,7 @@ use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_diagnose::{Facts, diagnose_with_run};
-use stepscope_results::report::{HealthRow, OpRow, Profiled, Report, SourceRow};
+use stepscope_results::report::{HealthRow, OpRow, Profiled, RangeRow, Report, SourceRow};
 
 use stepscope_trace::Delivers;
 
@@ -114,7 +114,8 @@ fn merge(
         }
     });
     let Session { summary, results, .. } = facts.into_session();
-    let Results { issues, ops, gpu_samples, collectives, .. } = results;
+    let Results { issues, ops, gpu_samples, collectives, ranges, .. } = results;
+    let ranges = RangeRow::of(ranges.ms_per_step(), summary.length_ms());
     Ok(Report {
         targets,
         session,
@@ -122,6 +123,7 @@ fn merge(
         sources,
         health: issues.iter().map(HealthRow::of).collect(),
         summary,
+        ranges,
         ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
         gpu_samples,

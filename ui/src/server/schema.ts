@@ -16,6 +16,8 @@ export interface Report {
   health: ReportHealth[];
   /** The ops that take most of the time, by self time. */
   ops: ReportOp[];
+  /** The program's own ranges around time of which nothing else is known, longest first. Absent if something else shows where the time goes. */
+  ranges?: ReportRange[];
   /** The run that the profile is part of, by event files beside it. Absent if there are none. */
   run?: ReportRun;
   /** The name of this schema. */
@@ -141,6 +143,15 @@ export interface ReportOwner {
   fraction: number;
   /** Milliseconds of the mean step. */
   ms_per_step: number;
+}
+
+export interface ReportRange {
+  /** Share of the mean step, 0 to 1. */
+  fraction: number;
+  /** Milliseconds of the mean step, without the ranges nested in it. */
+  ms_per_step: number;
+  /** Its name. `*` stands for numbers that differ. */
+  name: string;
 }
 
 export interface ReportRun {

@@ -42,20 +42,30 @@ pub(crate) fn holding<'t>(
             }
         });
     }
-    let mut by_family: BTreeMap<String, (String, usize, Dur)> = BTreeMap::new();
+    let mut by_family: BTreeMap<String, Vec<(&str, Dur)>> = BTreeMap::new();
     for (kind, time) in by_kind {
         let name = trace.kind_name(kind);
-        let entry = by_family.entry(family(name)).or_insert_with(|| (name.to_owned(), 0, Dur::ZERO));
-        entry.1 += 1;
-        entry.2 += time;
+        by_family.entry(family(name)).or_default().push((name, time));
     }
-    let one = |(family, (name, kinds, time)): (String, (String, usize, Dur))| {
-        (if kinds > 1 { family } else { name }, time)
-    };
-    let mut named: Vec<(String, Dur)> = by_family.into_iter().map(one).collect();
+    let mut named: Vec<(String, Dur)> =
+        by_family.into_iter().flat_map(|(family, members)| named(family, &members)).collect();
     named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     named.truncate(NAMED);
     named
+}
+
+/// A family's name with the time of its members. One that holds most of it keeps its own name: lines of a program have
+/// numbers too, but one of them takes the time.
+fn named(family: String, members: &[(&str, Dur)]) -> Vec<(String, Dur)> {
+    let all: Dur = members.iter().map(|(_, time)| *time).sum();
+    let Some(&(name, most)) = members.iter().max_by_key(|(_, time)| *time) else { return Vec::new() };
+    if members.len() == 1 {
+        return vec![(name.to_owned(), all)];
+    }
+    if most.ps() * 2 <= all.ps() {
+        return vec![(family, all)];
+    }
+    vec![(name.to_owned(), most), (family, all - most)]
 }
 
 /// Numbers count iterations and layers: `layer_3` and `layer_4` are one family, `layer_*`.
@@ -108,5 +118,15 @@ mod tests {
     fn numbers_make_no_other_range() {
         assert_eq!(family("ensure_layer_12_weights"), "ensure_layer_*_weights");
         assert_eq!(family("forward"), "forward");
+    }
+
+    #[test]
+    fn one_that_holds_most_of_its_family_keeps_its_own_name() {
+        let ms = Dur::from_us;
+        let shown = |members: &[(&str, Dur)]| named("line *".to_owned(), members);
+        let (most, rest) = (("line 58".to_owned(), ms(80)), ("line *".to_owned(), ms(20)));
+        assert_eq!(shown(&[("line 55", ms(15)), ("line 57", ms(5)), ("line 58", ms(80))]), [most, rest]);
+        assert_eq!(shown(&[("line 1", ms(50)), ("line 2", ms(50))]), [("line *".to_owned(), ms(100))]);
+        assert_eq!(shown(&[("line 1", ms(9))]), [("line 1".to_owned(), ms(9))]);
     }
 }

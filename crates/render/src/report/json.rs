@@ -27,6 +27,9 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         &report.bound().map(|host| stepscope_results::covers::json(&host.covers)),
     )?;
     rows(out, " ", "breakdown", breakdown(report))?;
+    if !report.ranges.is_empty() {
+        rows(out, " ", "ranges", report.ranges.iter())?;
+    }
     rows(out, " ", "devices", devices(report))?;
     rows(out, " ", "ops", report.ops.iter().map(Op::of))?;
     rows(out, " ", "findings", report.findings.iter().map(Found::of))?;

@@ -43,6 +43,15 @@ fn breakdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let bar = "█".repeat(filled.min(BAR));
         writeln!(out, "| {} | {} | {} | {bar} |", category.key(), duration_ms(ms), percent(share))?;
     }
+    writeln!(out)?;
+    if report.ranges.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "| range | time | share |\n|:--|--:|--:|")?;
+    for range in &report.ranges {
+        let (time, share) = (duration_ms(range.ms_per_step), percent(range.fraction));
+        writeln!(out, "| {} | {time} | {share} |", cell(&range.name))?;
+    }
     writeln!(out)
 }
 

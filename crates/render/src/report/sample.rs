@@ -126,6 +126,7 @@ pub(crate) fn input_bound() -> Report {
                 .to_owned(),
         }],
         summary,
+        ranges: Vec::new(),
         ops: [
             ("train_step/dense/MatMul", "MatMul", 24, 21.3, 0.55),
             ("train_step/Relu", "Relu", 12, 6.1, 0.16),

@@ -28,6 +28,8 @@ const TROUBLES: usize = 3;
 const FACTS: usize = 4;
 /// Length of the longest bar.
 const BAR: usize = 28;
+/// Width of a range's name, so that its figures stand below those of the categories.
+const NAMES: usize = 15 + BAR - 1;
 /// Smaller shares are summed up in one line.
 const SMALL: f64 = 0.005;
 
@@ -93,6 +95,20 @@ impl Page<'_> {
             let names: Vec<&str> = small.iter().map(|(category, _, _)| category.key()).collect();
             let rest = format!("  below 0.5 % each: {}", names.join(", "));
             writeln!(self.out, "{}", self.style.dim(&rest))?;
+        }
+        self.ranges(report)
+    }
+
+    /// The program's ranges below the breakdown, with their figures below those of the categories.
+    fn ranges(&mut self, report: &Report) -> io::Result<()> {
+        if !report.ranges.is_empty() {
+            writeln!(self.out, "{}", self.style.dim(&format!("  {}", words::RANGES)))?;
+        }
+        for range in &report.ranges {
+            let figures =
+                format!("{:>9} {:>7}", duration_ms(range.ms_per_step), format::percent(range.fraction));
+            let name = format::name_cut(&range.name, NAMES);
+            writeln!(self.out, "    {name:<NAMES$} {figures}")?;
         }
         Ok(())
     }

@@ -14,6 +14,9 @@ use stepscope_trace::Delivers;
 use super::place;
 use crate::format::{duration_ms, plural};
 
+/// The title of ranges below the breakdown.
+pub(super) const RANGES: &str = "in the program's own ranges, without the ranges nested in them:";
+
 /// A longer path is omitted from suggested commands.
 const LONGEST_TARGET: usize = 70;
 

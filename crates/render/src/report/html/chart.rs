@@ -1,12 +1,14 @@
 //! Charts of time by category: stacked bars, one per step, as inline SVG, and the breakdown of one step.
 
 use stepscope_analyze::Category;
+use stepscope_results::report::RangeRow;
 use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
 use super::page::{Html, tag, text};
 use crate::format::{decimal, duration_ms, percent};
 use crate::report::palette::color;
+use crate::report::words::RANGES;
 
 /// Size of the drawing in its own units.
 const WIDTH: f64 = 1000.0;
@@ -257,4 +259,21 @@ pub fn breakdown(rows: &[(Category, f64, f64)]) -> Html {
     };
     let owners = tag("div", &[("class", "owners")], rows.iter().map(row).collect());
     [stack, owners].into_iter().collect()
+}
+
+/// The program's ranges below the breakdown; empty if there are none.
+pub fn ranges(rows: &[RangeRow]) -> Html {
+    if rows.is_empty() {
+        return Html::new();
+    }
+    let row = |range: &RangeRow| {
+        let figures = [
+            text("span", "name", &range.name),
+            text("span", "number", &duration_ms(range.ms_per_step)),
+            text("span", "number soft", &percent(range.fraction)),
+        ];
+        tag("div", &[], figures.into_iter().collect())
+    };
+    let owners = tag("div", &[("class", "owners")], rows.iter().map(row).collect());
+    [text("p", "soft", RANGES), owners].into_iter().collect()
 }

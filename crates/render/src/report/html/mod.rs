@@ -34,7 +34,7 @@ const TROUBLES: usize = 100;
 pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let sections = [
         Section::new("", overview(report)),
-        Section::new(format!("Where the {} goes", report.whole()), chart::breakdown(&report.by_share())),
+        Section::new(format!("Where the {} goes", report.whole()), breakdown(report)),
         Section::new("Steps", steps(report)),
         Section::new("One step", timeline::timeline(report)),
         Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
@@ -52,6 +52,10 @@ pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         kicker.push_str(&format!(" · {}", report.session));
     }
     out.write_all(html_page(&answer(report), &kicker, &sections).as_bytes())
+}
+
+fn breakdown(report: &Report) -> Html {
+    [chart::breakdown(&report.by_share()), chart::ranges(&report.ranges)].into_iter().collect()
 }
 
 fn overview(report: &Report) -> Html {
