@@ -81,7 +81,21 @@ fn faults(report: &Report) -> Vec<String> {
     faults.extend(devices(report));
     faults.extend(verdicts(report));
     faults.extend(coverage(report));
+    faults.extend(ranges(report));
     faults
+}
+
+/// Ranges below the breakdown are without the ranges nested in them: together they fit into the time that nothing else explains.
+fn ranges(report: &Report) -> Vec<String> {
+    let all: f64 = report.ranges.iter().map(|range| range.ms_per_step).sum();
+    let summary = &report.summary;
+    let unexplained = [Category::Unknown, Category::Idle].map(|category| summary.fraction(category));
+    let left = unexplained.iter().sum::<f64>() * summary.length_ms();
+    let too_long = all > left * 1.001;
+    too_long
+        .then(|| format!("ranges take {all:.3} of {left:.3} ms: {:?}", report.ranges))
+        .into_iter()
+        .collect()
 }
 
 /// Steps that were inferred hold most of the busy time, or there are none. What warmed up, was cut off or was not recorded is

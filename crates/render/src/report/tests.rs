@@ -7,11 +7,11 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_diagnose::facts::OpCost;
 use stepscope_diagnose::rules::{op_dominates, startup_profiled, truncated_trace};
 use stepscope_diagnose::{Finding, Severity};
-use stepscope_results::report::{HealthRow, Profiled, Report, SourceRow};
+use stepscope_results::report::{HealthRow, Profiled, RangeRow, Report, SourceRow};
 use stepscope_trace::Dur;
 
 use super::sample::{input_bound, no_steps, on_device, settled};
-use super::{answer, write_json, write_markdown, write_text};
+use super::{answer, write_html, write_json, write_markdown, write_text};
 use crate::Style;
 
 fn json(report: &Report) -> Value {
@@ -115,6 +115,24 @@ fn without_steps_figures_are_null_and_the_breakdown_is_of_the_capture() {
 }
 
 #[test]
+fn ranges_of_the_program_stand_below_the_breakdown_in_every_output() {
+    let ranges = RangeRow::of(vec![("find_centers".to_owned(), 60.0), ("poll".to_owned(), 0.01)], 100.0);
+    assert_eq!(ranges.len(), 1, "short ones are left out: {ranges:?}");
+    let report = Report { ranges, ..no_steps() };
+    let text = text(&report, Style::PLAIN);
+    assert!(text.lines().any(|line| line.contains("find_centers") && line.ends_with("60.0 %")), "{text}");
+    assert!(markdown(&report).contains("find_centers` | 60.0 ms | 60.0 % |"), "{}", markdown(&report));
+    let mut page = Vec::new();
+    write_html(&report, &mut page).unwrap();
+    assert!(String::from_utf8(page).unwrap().contains("find_centers"));
+    let row = &json(&report)["ranges"][0];
+    assert_eq!(
+        (&row["name"], &row["ms_per_step"], &row["fraction"]),
+        (&"find_centers".into(), &60.0.into(), &0.6.into())
+    );
+}
+
+#[test]
 fn what_is_not_a_number_is_null() {
     let mut report = input_bound();
     report.ops[0].fraction = f64::NAN;
@@ -207,7 +225,7 @@ fn pages_for_the_eye() {
 
 fn html(report: &Report) -> String {
     let mut out = Vec::new();
-    super::write_html(report, &mut out).unwrap();
+    write_html(report, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
