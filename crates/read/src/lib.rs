@@ -80,6 +80,7 @@ readers! {
     ncu: NcuReader;
     snapshot: SnapshotReader;
     pprof: PprofReader;
+    perfetto: PerfettoReader;
     role_timeline: RoleTimelineReader;
     samples: SamplesReader;
     smi: SmiReader;

@@ -9,6 +9,7 @@ pub mod hostile;
 pub mod memory;
 pub mod ncu;
 pub mod nsys;
+pub mod perfetto;
 pub mod pprof;
 pub mod skip;
 pub mod snapshot;

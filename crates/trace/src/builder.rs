@@ -101,6 +101,11 @@ impl TraceBuilder {
         })
     }
 
+    /// What a kind is.
+    pub fn kind_of(&self, id: KindId) -> Kind {
+        self.kinds[id.index()]
+    }
+
     /// Adds a process.
     pub fn process(&mut self, name: StrId, kind: ProcessKind, number: i64) -> ProcessId {
         let id = ProcessId::from_index(self.processes.len());

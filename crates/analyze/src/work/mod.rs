@@ -2,6 +2,7 @@
 //! best. Knows nothing about why a device waits.
 
 pub mod counters;
+pub mod flops;
 pub mod functions;
 pub mod gpu_specs;
 pub mod kernels;

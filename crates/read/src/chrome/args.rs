@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use stepscope_trace::{Datum, StrId, TraceBuilder};
 
 use super::repair::Repairs;
-use super::scan::Piece;
+use super::scan::{Piece, Scanner, Within};
 use super::text;
 
 /// Number of values remembered for each key.
@@ -67,7 +67,7 @@ fn hash(value: Datum) -> u64 {
 
 /// Turns arguments into arena records.
 #[derive(Default)]
-pub(super) struct ArgWriter {
+pub(crate) struct ArgWriter {
     studies: FxHashMap<StrId, Study>,
     own: Vec<(StrId, Datum)>,
     shared: Vec<(StrId, Datum)>,
@@ -89,7 +89,7 @@ impl ArgWriter {
     }
 
     /// Stores an event's arguments.
-    pub(super) fn push(&mut self, builder: &mut TraceBuilder, args: &[(StrId, Datum)]) -> Option<u64> {
+    pub(crate) fn push(&mut self, builder: &mut TraceBuilder, args: &[(StrId, Datum)]) -> Option<u64> {
         self.own.clear();
         self.shared.clear();
         for &(key, value) in args {
@@ -103,4 +103,17 @@ impl ArgWriter {
         }
         builder.arena.push(&self.own, &self.shared)
     }
+}
+
+/// The members of a JSON object, as arguments; those before the first error.
+pub(crate) fn members(builder: &mut TraceBuilder, text: &[u8], out: &mut Vec<(StrId, Datum)>) {
+    let (mut scanner, mut found) = (Scanner::new(text, 0), Vec::new());
+    if scanner.peek() == Ok(b'{') {
+        scanner.at += 1;
+        while let Ok(Some(key)) = scanner.member(found.is_empty()) {
+            let Ok(value) = scanner.value(Within::Member) else { break };
+            found.push((key, value));
+        }
+    }
+    ArgWriter::decode(builder, text, &found, &mut Repairs::default(), out);
 }

@@ -5,7 +5,7 @@ use stepscope_trace::{DeviceKind, TrackKind};
 
 /// Where events of a category run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// On a queue of a device.
     Work,
     /// Drawn on a device queue by the profiler: annotations, waits.
@@ -19,7 +19,7 @@ pub(super) enum Class {
 }
 
 /// The class of a category. Profilers renamed theirs over the years: `Kernel` became `kernel`.
-pub(super) fn class_of(category: &str) -> Class {
+pub(crate) fn class_of(category: &str) -> Class {
     match category {
         "kernel"
         | "Kernel"
@@ -43,7 +43,7 @@ pub(super) fn class_of(category: &str) -> Class {
 
 /// What a name alone says about where an event ran, for writers without categories.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Hint {
+pub(crate) enum Hint {
     /// A copy or fill as devices report them: `[MEMCPY] DtoH`, `[CUDA memset]`, `Memcpy HtoD (Pinned -> Device)`.
     Copy,
     /// A kernel's signature: `void f<float>(float*)`.
@@ -53,7 +53,7 @@ pub(super) enum Hint {
 }
 
 /// The hint in a name, if there is one.
-pub(super) fn hint_of(name: &str) -> Option<Hint> {
+pub(crate) fn hint_of(name: &str) -> Option<Hint> {
     let lower = || name.get(..name.len().min(24)).unwrap_or(name).to_ascii_lowercase();
     let capital_after = |start: &str| {
         name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
@@ -73,7 +73,7 @@ pub(super) fn hint_of(name: &str) -> Option<Hint> {
 
 /// Kind and ordinal of the device in a process name or label: `GPU 0`, `/device:TPU:1`. PyTorch's first profiler called the
 /// device's side `CUDA functions`.
-pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
+pub(crate) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
     if name == "CUDA functions" {
         return Some((DeviceKind::Gpu, Some(0)));
     }
@@ -94,7 +94,7 @@ pub(super) fn device_of(name: &str) -> Option<(DeviceKind, Option<i64>)> {
 }
 
 /// The kind of a device's line by its name, if no category says so.
-pub(super) fn device_line(name: &str) -> TrackKind {
+pub(crate) fn device_line(name: &str) -> TrackKind {
     const DERIVED: [&str; 14] = [
         "Steps",
         "Step",

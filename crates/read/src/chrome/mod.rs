@@ -7,8 +7,8 @@
 //! Profilers write JSON by hand and make mistakes. The reader repairs what it can, and counts each repair in
 //! the trace's notes. It also counts unreadable events; none is lost silently.
 
-mod args;
-mod category;
+pub(crate) mod args;
+pub(crate) mod category;
 mod document;
 mod event;
 mod header;
@@ -20,7 +20,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 mod text;
-mod tracks;
+pub(crate) mod tracks;
 mod window;
 
 use std::sync::mpsc::{channel, sync_channel};

@@ -18,7 +18,7 @@ const MAX_TRACKS: usize = 1 << 16;
 
 /// A pid or a tid.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(super) enum Id {
+pub(crate) enum Id {
     #[default]
     Missing,
     Number(i64),
@@ -71,11 +71,11 @@ struct Loose {
 
 /// A place's number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PlaceId(u32);
+pub(crate) struct PlaceId(u32);
 
 /// All processes and tracks of the file.
 #[derive(Default)]
-pub(super) struct Tracks {
+pub(crate) struct Tracks {
     processes: Vec<Process>,
     process_lookup: FxHashMap<Id, u32>,
     places: Vec<Lane>,
@@ -88,7 +88,7 @@ pub(super) struct Tracks {
 impl Tracks {
     /// The place of a pid and tid, new or known.
     #[inline]
-    pub(super) fn place(&mut self, pid: Id, tid: Id) -> PlaceId {
+    pub(crate) fn place(&mut self, pid: Id, tid: Id) -> PlaceId {
         if let Some((last_pid, last_tid, place)) = self.last
             && (last_pid, last_tid) == (pid, tid)
         {
@@ -120,26 +120,26 @@ impl Tracks {
     }
 
     /// Remembers a process' name.
-    pub(super) fn name_process(&mut self, pid: Id, name: StrId) {
+    pub(crate) fn name_process(&mut self, pid: Id, name: StrId) {
         let process = self.process(pid);
         self.processes[process as usize].name = name;
     }
 
     /// Remembers a process' label.
-    pub(super) fn label_process(&mut self, pid: Id, label: StrId) {
+    pub(crate) fn label_process(&mut self, pid: Id, label: StrId) {
         let process = self.process(pid);
         self.processes[process as usize].label = label;
     }
 
     /// Remembers a thread's name.
-    pub(super) fn name_thread(&mut self, pid: Id, tid: Id, name: StrId) {
+    pub(crate) fn name_thread(&mut self, pid: Id, tid: Id, name: StrId) {
         let place = self.place(pid, tid);
         self.places[place.0 as usize].name = name;
     }
 
     /// The track of a place for events of a class.
     #[inline]
-    pub(super) fn track(&mut self, builder: &mut TraceBuilder, place: PlaceId, class: Class) -> TrackId {
+    pub(crate) fn track(&mut self, builder: &mut TraceBuilder, place: PlaceId, class: Class) -> TrackId {
         let place = &mut self.places[place.0 as usize];
         let slot = match class {
             Class::Work => &mut place.work,
@@ -160,7 +160,7 @@ impl Tracks {
     }
 
     /// Remembers what the name of an event without a known category says about its place.
-    pub(super) fn hint(&mut self, place: PlaceId, hint: Hint) {
+    pub(crate) fn hint(&mut self, place: PlaceId, hint: Hint) {
         let place = &mut self.places[place.0 as usize];
         match hint {
             Hint::Copy => place.copies = true,
@@ -170,7 +170,7 @@ impl Tracks {
     }
 
     /// The track for the end of a flow at a place.
-    pub(super) fn flow_track(&mut self, builder: &mut TraceBuilder, place: PlaceId) -> TrackId {
+    pub(crate) fn flow_track(&mut self, builder: &mut TraceBuilder, place: PlaceId) -> TrackId {
         let place = &mut self.places[place.0 as usize];
         let known = place.work.or(place.other).or(place.mark).or(place.undecided);
         known.unwrap_or_else(|| {
@@ -182,7 +182,7 @@ impl Tracks {
     }
 
     /// A counter's series, or the asynchronous operations of a category; `None` if there are too many.
-    pub(super) fn loose_track(
+    pub(crate) fn loose_track(
         &mut self,
         builder: &mut TraceBuilder,
         pid: Id,
@@ -212,7 +212,7 @@ impl Tracks {
     }
 
     /// Settles the kinds of all processes and tracks, and assigns the devices to their processes.
-    pub(super) fn finish(self, builder: &mut TraceBuilder, devices: Vec<Device>) {
+    pub(crate) fn finish(self, builder: &mut TraceBuilder, devices: Vec<Device>) {
         let mut settling = Settling::new(builder, &self.processes);
         for place in &self.places {
             let facts = &mut settling.facts[place.process as usize];
