@@ -5,6 +5,7 @@
 //! and grouped into sessions, newest first. Everything else is counted by kind, so that a message can say what
 //! was found instead of a profile.
 
+mod foreign;
 mod known;
 mod names;
 mod recognise;
@@ -24,6 +25,7 @@ use crate::folder;
 use crate::input::Input;
 use crate::{NsysReader, Progress, READERS, Reader};
 
+pub use foreign::Foreign;
 pub use known::Known;
 pub use names::{head_bytes, may_be_profile, may_hold_profiles};
 use together::{recorded_together, runs_of};
@@ -98,6 +100,8 @@ pub enum Lookalike {
     Pickle,
     /// A result file of a profiler's own tools.
     ToolResult,
+    /// A file of another profiler.
+    Foreign(Foreign),
     /// An empty file.
     Empty,
     /// A file that could not be opened.

@@ -52,10 +52,12 @@ pub enum ReadError {
         found: Option<&'static str>,
     },
     /// The format is proprietary; the vendor's tool must export it first, but is not installed.
-    #[error("{path} has to be exported first: {command}", path = path.display())]
+    #[error("{path}{written} has to be exported first: {command}", path = path.display(), written = written_by(by.as_deref()))]
     NeedsExport {
         /// The file.
         path: PathBuf,
+        /// The tool and version that wrote it, if the file says so.
+        by: Option<String>,
         /// The export command.
         command: String,
     },
@@ -120,4 +122,8 @@ fn wrong_kind(wanted: &str, found: Option<&str>) -> String {
         Some(found) => format!("{found}, not {wanted}"),
         None => format!("not {wanted}"),
     }
+}
+
+fn written_by(tool: Option<&str>) -> String {
+    tool.map_or_else(String::new, |tool| format!(" (written by {tool})"))
 }

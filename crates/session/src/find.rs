@@ -9,6 +9,7 @@ use stepscope_read::discover::{
 };
 use stepscope_text::{plural, thousands};
 
+use crate::foreign;
 use crate::load::unreadable_file;
 use crate::problem::{Cause, Problem};
 
@@ -156,8 +157,9 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// What can be read.
-pub(crate) const GIVE: &str = "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), an Nsight \
-                               export (.sqlite) or report (.ncu-rep), an nvidia-smi log, or a folder that contains one";
+pub(crate) const GIVE: &str = "give an XPlane file (.xplane.pb), a Chrome or PyTorch trace (.json, .json.gz), a Perfetto \
+                               trace (.pftrace), an Nsight export (.sqlite) or report (.ncu-rep), a rocprofv3 result \
+                               (.json, .db), an nvidia-smi log, or a folder that contains one";
 
 /// Error if there is nothing to read: what was searched, what was found instead, what to do.
 fn nothing(wanted: &Query, found: &Discovery) -> Problem {
@@ -193,6 +195,10 @@ fn lookalike(kind: Lookalike, count: u64, example: &Path) -> String {
         Lookalike::RunsCode => named("pickle that asks to run code", "pickles that ask to run code"),
         Lookalike::Pickle => named("pickle of another kind", "pickles of other kinds"),
         Lookalike::ToolResult => named("result of another tool", "results of other tools"),
+        Lookalike::Foreign(kind) => {
+            let (one, many) = foreign::names(kind);
+            named(one, many)
+        }
         Lookalike::Empty => named("empty file", "empty files"),
         Lookalike::Unreadable => named("file that cannot be opened", "files that cannot be opened"),
         Lookalike::Other => named("file of another kind", "files of other kinds"),
@@ -232,6 +238,7 @@ fn hint(kind: Lookalike) -> Option<&'static str> {
         Lookalike::Database => Some(
             "stepscope reads databases that `nsys export --type sqlite` writes; this one is from another program",
         ),
+        Lookalike::Foreign(kind) => Some(foreign::way_out(kind)),
         Lookalike::ToolResult | Lookalike::Empty | Lookalike::Other => None,
     }
 }

@@ -8,6 +8,7 @@
 mod beside;
 mod clock;
 pub mod find;
+mod foreign;
 mod hosts;
 pub mod load;
 pub mod model;

@@ -323,8 +323,9 @@ pub fn unreadable_file(error: &ReadError) -> Problem {
                  --budget 16GB",
             )
         }
-        ReadError::NeedsExport { path, command } => {
-            let what = format!("{} can only be read by Nsight Systems itself", path.display());
+        ReadError::NeedsExport { path, by, command } => {
+            let written = by.as_ref().map_or_else(String::new, |by| format!(", written by {by},"));
+            let what = format!("{}{written} can only be read by Nsight Systems itself", path.display());
             Problem::new(Cause::Nothing, what)
                 .then("nsys is not installed on this machine (searched NSYS_PATH, PATH, /opt/nvidia)")
                 .then(format!("run `{command}` on a machine with nsys, and give the .sqlite file"))

@@ -31,6 +31,7 @@ pub use families::{
     may_be_product, words,
 };
 pub use jax::is_library_function;
+pub use onnx_runtime::{is_node, node_name};
 pub use preparing::{is_warm_up, prepares_device};
 #[cfg(test)]
 pub(crate) use profiled::LAUNCH;

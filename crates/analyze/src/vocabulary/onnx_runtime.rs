@@ -5,6 +5,19 @@ use super::Role;
 /// The call that runs a model once.
 pub(super) const MODEL_RUN: &str = "model_run";
 
+/// How long a node ran; the node's name stands before it.
+const NODE_TIME: &str = "_kernel_time";
+
+/// Whether it is a node of the graph.
+pub fn is_node(name: &str, category: &str) -> bool {
+    category == "Node" && name.ends_with(NODE_TIME)
+}
+
+/// A node's own name.
+pub fn node_name(name: &str) -> &str {
+    name.strip_suffix(NODE_TIME).filter(|node| !node.is_empty()).unwrap_or(name)
+}
+
 pub(super) fn role(name: &str, category: &str) -> Option<Role> {
     match category {
         "Session" if name == MODEL_RUN || name.ends_with("Executor::Execute") => Some(Role::Framework),
@@ -12,7 +25,7 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
         "Session" if name.starts_with("model_loading") || name == "session_initialization" => {
             Some(Role::Compile)
         }
-        "Node" if name.ends_with("_kernel_time") => Some(Role::Op),
+        "Node" if is_node(name, category) => Some(Role::Op),
         "Node" if name.ends_with("_fence_before") || name.ends_with("_fence_after") => {
             Some(Role::Bookkeeping)
         }

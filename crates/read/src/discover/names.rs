@@ -56,6 +56,9 @@ const ENDINGS: &[&str] = &[
     ".pickle",
     ".pkl",
     ".prof",
+    ".pftrace",
+    ".perfetto-trace",
+    ".db",
 ];
 
 /// Only the beginning of such a file is needed to recognise it.

@@ -6,6 +6,7 @@ use std::io::{Read as _, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
+use super::foreign;
 use super::names::head_bytes;
 use super::{Lookalike, ProfileFile, TOOL_RESULTS, file_name, host_of};
 use crate::files::{self, Beginning, FileData};
@@ -93,6 +94,8 @@ pub(super) fn lookalike(path: &Path, head: &[u8]) -> Lookalike {
         Lookalike::EventFile
     } else if name.ends_with(".nsys-rep") || name.ends_with(".qdrep") || head.starts_with(b"NVIDIA Tegra") {
         Lookalike::NsightSystemsReport
+    } else if let Some(kind) = foreign::recognise(&name, head) {
+        Lookalike::Foreign(kind)
     } else if head.starts_with(b"SQLite format 3\0") {
         Lookalike::Database
     } else if nsys::is_other_export(head) {

@@ -79,7 +79,10 @@ impl Reader for NsysReader {
 
     fn recognises(&self, head: &[u8]) -> bool {
         let shows = |sign: &[u8]| memchr::memmem::find(head, sign).is_some();
-        let database = head.starts_with(sqlite::MAGIC) && SIGNS.iter().any(|sign| shows(sign));
+        // nvprof's databases have tables of the same names, but another table of strings.
+        let database = head.starts_with(sqlite::MAGIC)
+            && SIGNS.iter().any(|sign| shows(sign))
+            && !shows(b"TABLE StringTable");
         database || files::recognises(head)
     }
 

@@ -66,6 +66,14 @@ pub(super) fn known_export(report: &Path) -> Option<PathBuf> {
     is_whole(&export).then_some(export)
 }
 
+/// The version that wrote a report. It stands behind the first words; everything else in the file is NVIDIA's own.
+fn version(head: &[u8]) -> Option<String> {
+    let rest = head.strip_prefix(MAGIC)?.strip_prefix(b" ")?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b".-_".contains(byte))?;
+    let text = std::str::from_utf8(rest.get(..end.min(64))?).ok()?.trim_end_matches('.');
+    text.starts_with(|c: char| c.is_ascii_digit()).then(|| text.to_owned())
+}
+
 /// The command that exports `report`, for the user to run.
 fn command_for(report: &Path) -> String {
     if files::is_url(report) {
@@ -89,7 +97,11 @@ fn exported(
         let path = path.to_owned();
         move |error| ReadError::Io { path, error }
     };
-    let needed = || ReadError::NeedsExport { path: report.to_owned(), command: command_for(report) };
+    let needed = || ReadError::NeedsExport {
+        path: report.to_owned(),
+        by: version(&input.head()).map(|version| format!("Nsight Systems {version}")),
+        command: command_for(report),
+    };
     let export = cache.join(cached_name(report).map_err(io(report))?);
     if is_whole(&export) {
         return Ok(export);

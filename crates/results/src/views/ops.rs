@@ -54,7 +54,8 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         eager.hidden: Flag "eager", "it ran eagerly" => line.op.eager;
         input.hidden: Flag "input", "it belongs to the input pipeline" => line.op.key.input;
         shapes.hidden: Text "shapes", "shapes of its inputs" => line.op.shapes.clone();
-        flops_per_s.hidden: Short "FLOP/s", "FLOP per second" => line.op.flops_per_s;
+        flops.hidden.real: Count "FLOP", "floating-point operations, from the profile or from recorded shapes" => line.op.flops;
+        flops_per_s.optional: Short "FLOP/s", "FLOP per second of self time" => line.op.flops_per_s;
         bytes_per_s.hidden.real: Bytes "bytes/s", "bytes per second" => line.op.bytes_per_s;
     }
 }
@@ -83,6 +84,9 @@ fn table(ops: &Ops) -> Table {
         table.note(
             "self: time without nested ops, summed over threads and devices; share: of the self time of all ops on that side (host or device).",
         );
+    }
+    if let Some(known) = ops.known_flops() {
+        table.note(&format!("FLOP/s: known for {} of the model's op time.", percent(known)));
     }
     if ops.rows.iter().any(|row| row.key.input) {
         table.note(

@@ -39,8 +39,15 @@ pub enum Formula {
     ConvolutionInto,
     /// The gradients of a convolution.
     ConvolutionBackward,
-    /// Query, key, value from this input on; how often the two products run, in halves.
-    Attention { first: usize, scores: u64, values: u64 },
+    /// Query, key and value, and the products that they take part in.
+    Attention {
+        /// The place of the query; key and value follow.
+        first: usize,
+        /// Products over the width of query and key.
+        scores: u64,
+        /// Products over the width of the value.
+        values: u64,
+    },
     /// Looks something up.
     Nothing,
 }
@@ -178,7 +185,7 @@ fn products(left: &[u64], right: &[u64]) -> Option<f64> {
 
 /// From the weight and the output: `[outputs, inputs per group, …]`, `[batch, outputs, …]`.
 fn into(weight: &[u64], output: &[u64]) -> Option<f64> {
-    let ([_, inner @ ..], [..]) = (weight, output);
+    let (_, inner) = weight.split_first()?;
     (weight.len() > 2 && output.len() == weight.len()).then(|| 2.0 * all(output) * all(inner))
 }
 

@@ -227,6 +227,7 @@ impl Found {
             eager,
             flops: costs.flops.unwrap_or(0.0),
             bytes: costs.bytes.unwrap_or(0.0),
+            shaped: 0,
             flops_time: costs.flops.map_or(Dur::ZERO, |_| own),
             bytes_time: costs.bytes.map_or(Dur::ZERO, |_| own),
         });

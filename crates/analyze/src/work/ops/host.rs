@@ -9,6 +9,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use stepscope_trace::{Dur, ProcessKind, StrId, Time, Trace, Track, TrackKind};
 
+use super::shaped::{KnownFlops, ShapedOps};
 use super::table::{Meaning, OpTable};
 use super::{Entries, OpKey, Totals, Where};
 use crate::context::Context;
@@ -34,7 +35,8 @@ pub(super) fn collect(context: &Context, windows: &Windows, entries: &mut Entrie
         table: &table,
         input_lines: input_lines(context),
         eager_key: trace.strings().find("is_eager"),
-        shape_keys: ["shape", "Input Dims"].iter().filter_map(|key| trace.strings().find(key)).collect(),
+        shaped: ShapedOps::of(trace, &table),
+        shape_keys: ["shape", "Input Dims", "input_type_shape"].iter().filter_map(|key| trace.strings().find(key)).collect(),
     };
     let pieces: Vec<(&Track, Range<usize>)> = trace
         .tracks()
@@ -71,6 +73,7 @@ struct Pass<'c> {
     input_lines: Vec<Option<&'c StateLine>>,
     eager_key: Option<StrId>,
     shape_keys: Vec<StrId>,
+    shaped: ShapedOps,
 }
 
 impl Pass<'_> {
@@ -153,7 +156,10 @@ impl Pass<'_> {
             let counts = windows.counts(start);
             let is_input = input.at(start);
             let slot = op * 2 + u32::from(is_input);
-            open.push(OpenOp { end, dur, inside: Dur::ZERO, kernel: Dur::ZERO, op, slot, eager, counts });
+            let flops =
+                if counts { self.shaped.flops(self.trace, track, index, op, &mut found.known) } else { None };
+            let (inside, kernel, covered) = (Dur::ZERO, Dur::ZERO, false);
+            open.push(OpenOp { end, dur, inside, kernel, op, slot, eager, counts, flops, covered });
             if counts {
                 self.look_closer(track, index, slot, eager, &mut found);
             }
@@ -196,6 +202,10 @@ struct OpenOp {
     slot: u32,
     eager: bool,
     counts: bool,
+    /// Operations by its shapes.
+    flops: Option<f64>,
+    /// Whether a nested op does them.
+    covered: bool,
 }
 
 /// Tests ascending times for whether a track is inside the input pipeline.
@@ -228,6 +238,10 @@ impl<'c> InputWalk<'c> {
 /// What a walk has found so far. Two slots per op: the model's, the input pipeline's.
 struct Found {
     sums: Vec<(u64, Dur, Dur)>,
+    /// Executions with known operations, these, and their self time.
+    flops: Vec<(u64, f64, Dur)>,
+    /// Operations of shapes that were seen before.
+    known: KnownFlops,
     looked: Vec<u64>,
     eager: Vec<[u64; 2]>,
     shapes: Vec<(u32, String)>,
@@ -238,6 +252,8 @@ impl Found {
         let slots = ops * 2;
         Found {
             sums: vec![(0, Dur::ZERO, Dur::ZERO); slots],
+            flops: vec![(0, 0.0, Dur::ZERO); slots],
+            known: KnownFlops::default(),
             looked: vec![0; slots],
             eager: vec![[0; 2]; slots],
             shapes: Vec::new(),
@@ -251,15 +267,30 @@ impl Found {
             if ended.counts {
                 let whole = if ended.kernel.is_zero() { ended.dur } else { ended.kernel };
                 let (count, total, own) = &mut self.sums[ended.slot as usize];
+                let self_time = (whole - ended.inside).at_least_zero();
                 *count += 1;
                 *total += ended.dur;
-                *own += (whole - ended.inside).at_least_zero();
+                *own += self_time;
+                if let Some(flops) = ended.flops.filter(|_| !ended.covered) {
+                    let (known, sum, time) = &mut self.flops[ended.slot as usize];
+                    *known += 1;
+                    *sum += flops;
+                    *time += self_time;
+                }
+            }
+            if (ended.flops.is_some() || ended.covered)
+                && let Some(outer) = open.last_mut()
+            {
+                outer.covered = true;
             }
         }
     }
 
     fn join(mut self, other: Found) -> Found {
         for (own, other) in self.sums.iter_mut().zip(&other.sums) {
+            *own = (own.0 + other.0, own.1 + other.1, own.2 + other.2);
+        }
+        for (own, other) in self.flops.iter_mut().zip(&other.flops) {
             *own = (own.0 + other.0, own.1 + other.1, own.2 + other.2);
         }
         for (own, other) in self.eager.iter_mut().zip(&other.eager) {
@@ -276,7 +307,8 @@ impl Found {
         };
         for (slot, &(count, total, own)) in self.sums.iter().enumerate().filter(|(_, sums)| sums.0 > 0) {
             let eager = self.eager[slot];
-            let totals = Totals { count, total, own, eager, ..Totals::default() };
+            let (shaped, flops, flops_time) = self.flops[slot];
+            let totals = Totals { count, total, own, eager, shaped, flops, flops_time, ..Totals::default() };
             entries.entry(key(slot)).or_default().totals.add(&totals);
         }
         for (slot, shape) in &self.shapes {

@@ -9,6 +9,8 @@
 mod device;
 mod host;
 pub(crate) mod launching_op;
+mod node_types;
+mod shaped;
 mod table;
 
 use hashbrown::HashMap;
@@ -59,6 +61,9 @@ struct Totals {
     eager: [u64; 2],
     flops: f64,
     bytes: f64,
+    /// Executions with known flops, if they follow from recorded shapes.
+    #[serde(default)]
+    shaped: u64,
     /// Self time of the executions with known flops and bytes.
     flops_time: Dur,
     bytes_time: Dur,
@@ -73,6 +78,7 @@ impl Totals {
         self.eager[1] += other.eager[1];
         self.flops += other.flops;
         self.bytes += other.bytes;
+        self.shaped += other.shaped;
         self.flops_time += other.flops_time;
         self.bytes_time += other.bytes_time;
     }
@@ -116,6 +122,7 @@ impl Analysis for OpsPartial {
         let mut entries = Entries::default();
         host::collect(context, &windows, &mut entries);
         device::collect(context, &windows, &mut entries);
+        move_flops(&mut entries);
         let devices = context.breakdown().devices.iter().filter(|device| device.process.is_some()).count();
         OpsPartial { window: windows.window, devices, entries }
     }
@@ -156,6 +163,24 @@ impl Analysis for OpsPartial {
     }
 }
 
+/// Operations of an op that launches device work are done there: the host's time has nothing to do with them.
+fn move_flops(entries: &mut Entries) {
+    let devices: Vec<OpKey> = entries.keys().filter(|key| key.side == Where::Device).cloned().collect();
+    for key in devices {
+        let host = entries.get_mut(&OpKey { side: Where::Host, ..key.clone() });
+        let Some(host) = host.filter(|host| host.totals.shaped > 0) else { continue };
+        let (flops, shaped, count) = (host.totals.flops, host.totals.shaped, host.totals.count);
+        (host.totals.flops, host.totals.shaped, host.totals.flops_time) = (0.0, 0, Dur::ZERO);
+        if let Some(device) = entries.get_mut(&key).filter(|device| device.totals.flops == 0.0) {
+            // Executions whose shapes are unknown take their part of the time with them.
+            let known = device.totals.own.ps() as f64 * shaped as f64 / count.max(shaped) as f64;
+            device.totals.flops = flops;
+            device.totals.shaped = shaped;
+            device.totals.flops_time = Dur::from_ps(known as i64);
+        }
+    }
+}
+
 impl OpsPartial {
     /// Names of the model's host ops with their executions and self time.
     pub(crate) fn host_ops(&self) -> impl Iterator<Item = (&str, u64, Dur)> {
@@ -184,6 +209,8 @@ pub struct OpRow {
     pub eager: Option<bool>,
     /// The most frequent shapes of its inputs, if recorded.
     pub shapes: Option<String>,
+    /// Floating-point operations, if the profile has them or they follow from recorded shapes.
+    pub flops: Option<f64>,
     /// Floating-point operations per second of self time, if the profile has the numbers.
     pub flops_per_s: Option<f64>,
     /// Bytes moved per second of self time, if the profile has the numbers.
@@ -204,6 +231,7 @@ impl OpRow {
             cumulative: 0.0,
             eager: None,
             shapes: shapes.map(|(shape, _)| shape.clone()),
+            flops: None,
             flops_per_s: None,
             bytes_per_s: None,
             totals: entry.totals,
@@ -226,6 +254,7 @@ impl OpRow {
             [0, _] => Some(false),
             _ => None,
         };
+        self.flops = (totals.flops > 0.0).then_some(totals.flops);
         self.flops_per_s = rate(totals.flops, totals.flops_time);
         self.bytes_per_s = rate(totals.bytes, totals.bytes_time);
     }
@@ -289,6 +318,16 @@ impl Ops {
     pub fn side(&self) -> Where {
         let device = self.rows.iter().any(|row| row.key.side == Where::Device);
         if device { Where::Device } else { Where::Host }
+    }
+
+    /// The share of the model's op time for which operations are known; `None` if they are known of none.
+    pub fn known_flops(&self) -> Option<f64> {
+        let (mut known, mut all) = (Dur::ZERO, Dur::ZERO);
+        for row in self.model() {
+            known += row.totals.flops_time;
+            all += row.totals.own;
+        }
+        (known > Dur::ZERO).then(|| known.fraction_of(all).min(1.0))
     }
 
     /// The ops that do the model's work, longest first.

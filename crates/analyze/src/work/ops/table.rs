@@ -6,8 +6,9 @@ use rustc_hash::FxBuildHasher;
 use stepscope_trace::{Form, Kind, KindId, Trace};
 
 use super::COLLECTIVE;
+use super::node_types::node_types;
 use crate::vocabulary::names::{concrete_function, framework_op, hlo_opcode};
-use crate::vocabulary::{Keys, Role, Vocabulary, names_torch_op, op_type};
+use crate::vocabulary::{Keys, Role, Vocabulary, names_torch_op, node_name, op_type};
 
 /// What a kind of event means to this analysis.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -40,9 +41,12 @@ impl OpTable {
             ops: Vec::new(),
             ranges: trace.kinds().iter().map(|kind| is_range(trace, kind)).collect(),
         };
+        let nodes = node_types(trace, vocabulary);
         let mut known = HashMap::default();
         for index in 0..trace.kinds().len() {
-            let meaning = table.meaning_of(trace, vocabulary, KindId::from_index(index), &mut known);
+            let id = KindId::from_index(index);
+            let node = nodes.get(&id).map(String::as_str);
+            let meaning = table.meaning_of(trace, vocabulary, id, node, &mut known);
             table.meanings.push(meaning);
         }
         table
@@ -67,6 +71,7 @@ impl OpTable {
         trace: &'t Trace,
         vocabulary: &Vocabulary,
         id: KindId,
+        node: Option<&'t str>,
         known: &mut HashMap<(&'t str, &'t str), u32, FxBuildHasher>,
     ) -> Meaning {
         let kind = trace.kind(id);
@@ -86,6 +91,9 @@ impl OpTable {
                 None => Meaning::EagerOp(op(eager, eager)),
                 Some(_) => Meaning::Other,
             };
+        }
+        if let Some(kind) = node {
+            return Meaning::Op(op(node_name(name), kind));
         }
         let keys = vocabulary.signatures.keys(id);
         match vocabulary.role(id) {
