@@ -16,6 +16,7 @@ mod error;
 pub mod files;
 mod folder;
 mod input;
+mod json;
 pub mod kept;
 mod map;
 mod memory_tracks;
@@ -76,6 +77,7 @@ macro_rules! readers {
 }
 
 readers! {
+    rocprof: RocpdReader, RocprofReader;
     pub nsys: NsysReader, NsysReportReader;
     ncu: NcuReader;
     snapshot: SnapshotReader;

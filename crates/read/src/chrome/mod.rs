@@ -15,11 +15,11 @@ mod header;
 mod load;
 mod pairs;
 mod recognise;
-mod repair;
-mod scan;
+pub(crate) mod repair;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 pub(crate) mod tracks;
 mod window;
 

@@ -4,7 +4,7 @@ use stepscope_trace::{NoteKind, TraceBuilder};
 
 /// A kind of repair.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Repair {
+pub(crate) enum Repair {
     /// An invalid escape after a backslash, or half of a surrogate pair.
     BadEscape,
     /// A control byte that was not escaped.
@@ -54,16 +54,16 @@ const CODES: [&str; 14] = [
 
 /// Number of repairs of each kind.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Repairs([u32; CODES.len()]);
+pub(crate) struct Repairs([u32; CODES.len()]);
 
 impl Repairs {
     #[inline]
-    pub(super) fn count(&mut self, repair: Repair) {
+    pub(crate) fn count(&mut self, repair: Repair) {
         self.0[repair as usize] = self.0[repair as usize].saturating_add(1);
     }
 
     /// Adds counts from elsewhere.
-    pub(super) fn add(&mut self, other: Repairs) {
+    pub(crate) fn add(&mut self, other: Repairs) {
         for (count, more) in self.0.iter_mut().zip(other.0) {
             *count = count.saturating_add(more);
         }
@@ -71,7 +71,7 @@ impl Repairs {
 
     /// Passes the counts to the trace; `offset` is their position in the text.
     #[inline]
-    pub(super) fn note(&mut self, builder: &mut TraceBuilder, offset: u64) {
+    pub(crate) fn note(&mut self, builder: &mut TraceBuilder, offset: u64) {
         if self.0 != [0; CODES.len()] {
             for (count, code) in self.0.iter_mut().zip(CODES) {
                 builder.note(NoteKind::Repaired, code, u64::from(std::mem::take(count)), Some(offset));

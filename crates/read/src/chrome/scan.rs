@@ -25,7 +25,7 @@ const LONGEST_KEY: usize = 128;
 /// Why a value could not be scanned. As wide as [`Sort`], whose place it takes in a result.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The slice ends first.
     More,
     /// Not JSON, not even approximately.
@@ -34,13 +34,13 @@ pub(super) enum Stop {
     Deep,
 }
 
-pub(super) type Scan<T> = Result<T, Stop>;
+pub(crate) type Scan<T> = Result<T, Stop>;
 
 /// The kind of a piece of text. As wide as its neighbours in [`Piece`]: written as a byte and copied as a word,
 /// it would stall the processor at every string and cost a third of the speed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(usize)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     /// Missing.
     #[default]
     Missing,
@@ -58,49 +58,49 @@ pub(super) enum Sort {
 
 /// Location of a value in the slice; a string without its quotation marks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Piece {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) sort: Sort,
+pub(crate) struct Piece {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) sort: Sort,
 }
 
 impl Piece {
     /// Its bytes as they appear in the text.
     #[inline]
-    pub(super) fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+    pub(crate) fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start..self.end).unwrap_or_default()
     }
 
     #[inline]
-    pub(super) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         self.sort == Sort::Missing
     }
 }
 
 /// The context of a string, which determines what may follow it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Within {
+pub(crate) enum Within {
     Key,
     Member,
     Nested,
 }
 
 /// A position in a slice of text.
-pub(super) struct Scanner<'t> {
-    pub(super) text: &'t [u8],
-    pub(super) at: usize,
-    pub(super) careful: bool,
-    pub(super) repairs: Repairs,
+pub(crate) struct Scanner<'t> {
+    pub(crate) text: &'t [u8],
+    pub(crate) at: usize,
+    pub(crate) careful: bool,
+    pub(crate) repairs: Repairs,
 }
 
 impl<'t> Scanner<'t> {
-    pub(super) fn new(text: &'t [u8], at: usize) -> Self {
+    pub(crate) fn new(text: &'t [u8], at: usize) -> Self {
         Scanner { text, at, careful: false, repairs: Repairs::default() }
     }
 
     /// Skips white space and returns the next byte.
     #[inline]
-    pub(super) fn peek(&mut self) -> Scan<u8> {
+    pub(crate) fn peek(&mut self) -> Scan<u8> {
         while let Some(&byte) = self.text.get(self.at) {
             if byte > b' ' {
                 return Ok(byte);
@@ -112,7 +112,7 @@ impl<'t> Scanner<'t> {
 
     /// The key of the next member of an object, after its `{` or a value; `None` at its end.
     #[inline]
-    pub(super) fn member(&mut self, first: bool) -> Scan<Option<Piece>> {
+    pub(crate) fn member(&mut self, first: bool) -> Scan<Option<Piece>> {
         let mut next = self.peek()?;
         if next == b',' {
             self.at += 1;
@@ -145,7 +145,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// The next value of an array, after its `[` or a value; `None` at its end.
-    pub(super) fn element(&mut self, first: bool) -> Scan<Option<Piece>> {
+    pub(crate) fn element(&mut self, first: bool) -> Scan<Option<Piece>> {
         let mut next = self.peek()?;
         if next == b',' {
             self.at += 1;
@@ -171,7 +171,7 @@ impl<'t> Scanner<'t> {
 
     /// The value that starts here.
     #[inline]
-    pub(super) fn value(&mut self, place: Within) -> Scan<Piece> {
+    pub(crate) fn value(&mut self, place: Within) -> Scan<Piece> {
         match self.peek()? {
             b'"' => self.string(place),
             b'{' | b'[' => self.nested(),
@@ -181,7 +181,7 @@ impl<'t> Scanner<'t> {
 
     /// The string whose opening mark is here. Leaves the scanner at the next byte that is not white space.
     #[inline]
-    pub(super) fn string(&mut self, place: Within) -> Scan<Piece> {
+    pub(crate) fn string(&mut self, place: Within) -> Scan<Piece> {
         let start = self.at + 1;
         let mut from = start;
         let mut sort = Sort::Text;
@@ -235,7 +235,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Whether a string followed by a colon starts here.
-    pub(super) fn is_key(&self, at: usize) -> bool {
+    pub(crate) fn is_key(&self, at: usize) -> bool {
         key_at(self.text, at).is_some()
     }
 
@@ -301,7 +301,7 @@ impl<'t> Scanner<'t> {
 }
 
 /// The key at `at`, if a string followed by a colon starts there.
-pub(super) fn key_at(text: &[u8], at: usize) -> Option<&[u8]> {
+pub(crate) fn key_at(text: &[u8], at: usize) -> Option<&[u8]> {
     let rest = text.get(at..)?.strip_prefix(b"\"")?;
     let rest = &rest[..rest.len().min(LONGEST_KEY)];
     let len = memchr2(b'"', b'\n', rest)?;

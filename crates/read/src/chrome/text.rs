@@ -11,7 +11,7 @@ const PS_PER_US_DIGITS: i64 = 6;
 
 /// Interns a string; other values as they appear.
 #[inline]
-pub(super) fn intern(
+pub(crate) fn intern(
     strings: &mut StringTableBuilder,
     text: &[u8],
     piece: Piece,
@@ -27,7 +27,7 @@ pub(super) fn intern(
 }
 
 /// The text of a string; for other values, the text as it appears.
-pub(super) fn decode<'t>(text: &'t [u8], piece: Piece, repairs: &mut Repairs) -> Cow<'t, str> {
+pub(crate) fn decode<'t>(text: &'t [u8], piece: Piece, repairs: &mut Repairs) -> Cow<'t, str> {
     let raw = piece.of(text);
     let is_string = matches!(piece.sort, Sort::Text | Sort::Escaped);
     if is_string && raw.iter().fold(false, |found, &byte| found | (byte < b' ')) {
@@ -97,7 +97,7 @@ fn unicode(text: &str) -> Option<(char, usize)> {
 
 /// Converts any value to what the trace stores.
 #[inline]
-pub(super) fn datum(
+pub(crate) fn datum(
     strings: &mut StringTableBuilder,
     text: &[u8],
     piece: Piece,
@@ -144,7 +144,7 @@ fn float_word(raw: &[u8]) -> Option<f64> {
 
 /// A number: an integer if it is one that fits, else the nearest float.
 #[inline]
-pub(super) fn number(raw: &[u8]) -> Datum {
+pub(crate) fn number(raw: &[u8]) -> Datum {
     if let Some(value) = integer(raw) {
         return Datum::Int(value);
     }
@@ -157,7 +157,7 @@ pub(super) fn number(raw: &[u8]) -> Datum {
 
 /// A 64-bit integer.
 #[inline]
-pub(super) fn integer(raw: &[u8]) -> Option<i64> {
+pub(crate) fn integer(raw: &[u8]) -> Option<i64> {
     let (negative, digits) = match raw {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -181,15 +181,15 @@ pub(super) fn integer(raw: &[u8]) -> Option<i64> {
 /// A time in microseconds, read digit by digit into picoseconds: a float would lose them for times since the
 /// epoch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Micros {
-    pub(super) ps: i128,
+pub(crate) struct Micros {
+    pub(crate) ps: i128,
     /// True if it was a whole number of microseconds.
-    pub(super) whole: bool,
+    pub(crate) whole: bool,
 }
 
 /// Reads a time, quoted or not. Rounds to the nearest picosecond and clamps absurd values.
 #[inline]
-pub(super) fn micros(text: &[u8], piece: Piece) -> Option<Micros> {
+pub(crate) fn micros(text: &[u8], piece: Piece) -> Option<Micros> {
     let raw = match piece.sort {
         Sort::Number => piece.of(text),
         Sort::Text => piece.of(text).trim_ascii(),

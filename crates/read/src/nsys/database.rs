@@ -18,7 +18,7 @@ use crate::table::{TableError, Value};
 use crate::{Input, ReadError};
 
 /// An open export and its content.
-pub(super) struct Database {
+pub(crate) struct Database {
     source: Source,
     budget: Arc<Budget>,
     /// The columns of each table.
@@ -36,7 +36,7 @@ enum Source {
 
 /// What is wrong with a table.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(crate) struct Trouble {
     pub kind: NoteKind,
     pub what: String,
 }
@@ -49,7 +49,7 @@ impl From<TableError> for Trouble {
 
 /// Result of reading a table's rows.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// Number of rows read.
     pub rows: u64,
     /// What ended the reading early.
@@ -58,7 +58,7 @@ pub(super) struct Outcome {
 
 /// Row selection. A table without the column has no matching rows.
 #[derive(Copy, Clone)]
-pub(super) enum Which<'a> {
+pub(crate) enum Which<'a> {
     All,
     /// Rows with this number in the column.
     Number(&'a str, i64),
@@ -256,7 +256,7 @@ fn run_file(
 }
 
 /// One row.
-pub(super) enum Fields<'r> {
+pub(crate) enum Fields<'r> {
     /// From a database.
     Row(&'r Row<'r>),
     /// From a file.

@@ -23,7 +23,7 @@
 //! here.
 
 mod counters;
-mod database;
+pub(crate) mod database;
 mod device_work;
 mod devices;
 mod files;
