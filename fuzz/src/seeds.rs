@@ -9,7 +9,7 @@ use stepscope_testkit::damage::{FOREIGN, Rng};
 use stepscope_testkit::hostile::bombs;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES};
 use stepscope_testkit::snapshot::{Pickler, Simulated, Writer};
-use stepscope_testkit::{hlo, ncu, nsys, pprof, tfevents, tfprof};
+use stepscope_testkit::{hlo, json_results, ncu, nsys, perfetto, pprof, tfevents, tfprof};
 
 /// Size up to which inputs are the usual ones; larger ones leave time for few of them.
 const SMALL: usize = 64 << 10;
@@ -36,6 +36,8 @@ impl Seeds {
         classic_tensorflow().iter().for_each(|bytes| seeds.add(bytes));
         tools().iter().for_each(|bytes| seeds.add(bytes));
         seeds.add(&hlo::sample(1));
+        seeds.add(&perfetto::training(20));
+        [json_results::ROCPROF, json_results::TRITON].iter().for_each(|text| seeds.add(text.as_bytes()));
         for shape in SHAPES {
             seeds.add(&bytes_of((shape.build)(EXCESS)));
         }

@@ -10,8 +10,8 @@ use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::RunReader;
 use stepscope_read::{
-    Bytes, ChromeReader, Input, PprofReader, Progress, Reader, RoleTimelineReader, RunMetadataReader,
-    SnapshotReader, TableFile, XPlaneReader, open_input,
+    Bytes, ChromeReader, Input, PerfettoReader, PprofReader, Progress, Reader, RocpdReader, RocprofReader,
+    RoleTimelineReader, RunMetadataReader, SnapshotReader, TableFile, TritonReader, XPlaneReader, open_input,
 };
 use stepscope_trace::{Args, Trace};
 
@@ -26,6 +26,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("xplane", xplane),
     ("hlo", hlo),
     ("chrome", chrome),
+    ("perfetto", perfetto),
+    ("rocprof", rocprof),
+    ("triton", triton),
     ("memory", memory),
     ("tables", tables),
     ("tf_graph", tf_graph),
@@ -64,6 +67,22 @@ pub fn hlo(bytes: &[u8]) {
 /// The Chrome reader, whether it recognises the bytes or not.
 pub fn chrome(bytes: &[u8]) {
     read_with(&ChromeReader, bytes);
+}
+
+/// The Perfetto reader, whether it recognises the bytes or not.
+pub fn perfetto(bytes: &[u8]) {
+    read_with(&PerfettoReader, bytes);
+}
+
+/// The readers of rocprofv3's files, whether they recognise the bytes or not.
+pub fn rocprof(bytes: &[u8]) {
+    read_with(&RocprofReader, bytes);
+    read_with(&RocpdReader, bytes);
+}
+
+/// The reader of Triton's traces, whether it recognises the bytes or not.
+pub fn triton(bytes: &[u8]) {
+    read_with(&TritonReader, bytes);
 }
 
 /// The readers of memory snapshots and profiles, whether they recognise the bytes or not.

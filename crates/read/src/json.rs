@@ -19,11 +19,6 @@ impl<'t> Json<'t> {
         Json { text, place: Piece { start, end: text.len(), sort: Sort::Nested } }
     }
 
-    /// Where it starts.
-    pub(crate) fn at(&self) -> usize {
-        self.place.start
-    }
-
     /// Visits the members of an object. Returns where damage ended it.
     pub(crate) fn members(&self, mut visit: impl FnMut(&'t [u8], Json<'t>)) -> Option<usize> {
         let mut scanner = self.inside(b'{')?;
@@ -85,11 +80,6 @@ impl<'t> Json<'t> {
     /// A whole number, quoted or not.
     pub(crate) fn int(&self) -> Option<i64> {
         text::integer(self.place.of(self.text))
-    }
-
-    /// A number.
-    pub(crate) fn number(&self) -> Option<f64> {
-        std::str::from_utf8(self.place.of(self.text)).ok()?.trim().parse().ok()
     }
 
     /// Text.

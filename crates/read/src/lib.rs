@@ -86,6 +86,7 @@ readers! {
     role_timeline: RoleTimelineReader;
     samples: SamplesReader;
     smi: SmiReader;
+    triton: TritonReader;
     pub tf: TimelineReader, RunMetadataReader;
     chrome: ChromeReader;
     xplane: XPlaneReader;

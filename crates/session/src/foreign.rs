@@ -20,7 +20,9 @@ pub(crate) fn names(kind: Foreign) -> (&'static str, &'static str) {
         Foreign::RocprofTable => ("rocprofv3 table", "rocprofv3 tables"),
         Foreign::ExecutionTrace => ("PyTorch execution trace", "PyTorch execution traces"),
         Foreign::Chakra => ("Chakra trace", "Chakra traces"),
-        Foreign::NsightStream => ("unprocessed Nsight Systems recording", "unprocessed Nsight Systems recordings"),
+        Foreign::NsightStream => {
+            ("unprocessed Nsight Systems recording", "unprocessed Nsight Systems recordings")
+        }
     }
 }
 
@@ -38,7 +40,9 @@ pub(crate) fn way_out(kind: Foreign) -> &'static str {
         Foreign::Pprof => {
             "open it with `go tool pprof -http=: FILE`; of pprof's files, stepscope reads JAX's device memory profiles"
         }
-        Foreign::Perf => "open it with `perf report -i FILE`, or samply; record ops for stepscope: `stepscope run -- COMMAND`",
+        Foreign::Perf => {
+            "open it with `perf report -i FILE`, or samply; record ops for stepscope: `stepscope run -- COMMAND`"
+        }
         Foreign::CProfile => {
             "open it with `python -m pstats FILE` or snakeviz; cProfile knows no ops: record with `stepscope run -- COMMAND`"
         }
@@ -49,7 +53,9 @@ pub(crate) fn way_out(kind: Foreign) -> &'static str {
              `torch.cuda.memory._dump_snapshot`"
         }
         Foreign::NativeHeap => "open it with jeprof, pprof or ms_print, depending on what wrote it",
-        Foreign::CoreDump => "a core dump shows where a program ended, not how long it took; open it with gdb",
+        Foreign::CoreDump => {
+            "a core dump shows where a program ended, not how long it took; open it with gdb"
+        }
         Foreign::RocprofTable => {
             "record in a format with all tables in one file: `rocprofv3 --sys-trace --output-format json -- COMMAND`, or \
              `--output-format rocpd`"

@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod damage;
 pub mod hlo;
 pub mod hostile;
+pub mod json_results;
 pub mod memory;
 pub mod ncu;
 pub mod nsys;

@@ -10,7 +10,7 @@ use stepscope_trace::{Dur, KindId, Span, Track};
 use super::repetition::{host_thread, outermost};
 use super::{Candidate, How};
 use crate::host_trace::HostTrace;
-use crate::vocabulary::{Role, is_session_run};
+use crate::vocabulary::{Role, is_prediction_run, is_session_run};
 
 /// Fewer runs are not a loop.
 const REPEATS: usize = 3;
@@ -21,6 +21,8 @@ const MOST_SORTS: usize = 8;
 struct Runs<'t> {
     track: &'t Track,
     name: &'t str,
+    /// Fewer are no loop.
+    least: usize,
     spans: Vec<Span>,
     ops: Vec<usize>,
 }
@@ -36,14 +38,19 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
     // Other threads may feed queues, with graphs of a few ops.
     let runs = threads.filter_map(|track| {
         let spans = outermost(track, &kinds);
-        let (_, kind) = track.events_of(&kinds).next().filter(|_| spans.len() >= REPEATS)?;
+        let (_, kind) = track.events_of(&kinds).next()?;
+        let least = least_runs(trace.kind_name(kind), trace.str(trace.kind(kind).category));
+        if spans.len() < least {
+            return None;
+        }
         let ops = ops_within(recorded, &spans);
-        Some(Runs { track, name: trace.kind_name(kind), spans, ops })
+        Some(Runs { track, name: trace.kind_name(kind), least, spans, ops })
     });
-    let Runs { track, name, spans, ops } = runs.max_by_key(|runs| (middle(&runs.ops), runs.spans.len()))?;
+    let Runs { track, name, least, spans, ops } =
+        runs.max_by_key(|runs| (middle(&runs.ops), runs.spans.len()))?;
     let marks = leading(&spans, &ops).into_iter().enumerate();
     let marks: Vec<(i64, Span)> = marks.map(|(number, span)| (number as i64, span)).collect();
-    (marks.len() >= REPEATS).then(|| Candidate {
+    (marks.len() >= least).then(|| Candidate {
         how: How::FunctionCalls(name.to_owned()),
         marks,
         track: Some(track.id),
@@ -52,6 +59,11 @@ pub(super) fn find(recorded: &HostTrace) -> Option<Candidate> {
         ends_known: true,
         breaks: Vec::new(),
     })
+}
+
+/// A recorder that only knows predictions shows one by a single run.
+fn least_runs(name: &str, category: &str) -> usize {
+    if is_prediction_run(name, category) { 1 } else { REPEATS }
 }
 
 /// The runs of the sort that takes most time; all of them if sorts cannot be told apart.

@@ -4,7 +4,7 @@
 //! operation that a server recorded as one. Without requests the latency is unknown, not 0. One [`InferencePartial`] per host, merged, then finished into an
 //! [`Inference`].
 
-use stepscope_trace::{Dur, KindId, Span, StrId, Time, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, Span, StrId, Time, TrackKind};
 
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
@@ -21,6 +21,8 @@ pub struct InferencePartial {
     shares: Option<Shares>,
     /// Of the host's own requests.
     per_second: Option<f64>,
+    /// Time that requests waited in a queue, in milliseconds.
+    queued_ms: Vec<f64>,
     batch: BatchTally,
 }
 
@@ -99,6 +101,8 @@ pub struct Requests {
     pub split: Option<Split>,
     /// Requests per second.
     pub per_second: Option<f64>,
+    /// Mean time in the server's queue, in milliseconds; `None` if not recorded.
+    pub queue_ms: Option<f64>,
 }
 
 /// Batches that a server assembles.
@@ -131,12 +135,18 @@ const SERVING_CALLS: &[&str] = &[
     "ProcessBatch",
 ];
 
+/// What servers call the time before a request is worked on.
+const QUEUES: &[&str] = &["queue", "queued", "queue_wait", "waiting in queue"];
+
 impl InferencePartial {
     /// What one host says.
     pub fn of(context: &Context) -> Self {
         let found =
             from_serving(context).or_else(|| from_asynchronous(context)).or_else(|| from_steps(context));
         let mut partial = found.unwrap_or_default();
+        if partial.name.is_some() {
+            partial.queued_ms = queued(context);
+        }
         partial.batch = batches(context);
         partial
     }
@@ -162,6 +172,7 @@ impl InferencePartial {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         };
+        self.queued_ms.extend(other.queued_ms);
         self.batch.sizes.extend(other.batch.sizes);
         self.batch.tasks.extend(other.batch.tasks);
         self.batch.padded += other.batch.padded;
@@ -188,6 +199,7 @@ impl InferencePartial {
             slowest: self.slowest,
             split,
             per_second: self.per_second,
+            queue_ms: Moments::of(self.queued_ms).map(|queued| queued.mean),
         });
         Inference { requests, batches }
     }
@@ -266,6 +278,7 @@ fn from_steps(context: &Context) -> Option<InferencePartial> {
         per_second: rate(latencies_ms.len(), whole.dur()),
         latencies_ms,
         shares: Some(shares),
+        queued_ms: Vec::new(),
         batch: BatchTally::default(),
     })
 }
@@ -320,8 +333,21 @@ fn overlapping(context: &Context, name: &str, spans: Vec<Span>) -> Option<Infere
         latencies_ms: spans.iter().map(|span| span.dur().ms()).collect(),
         slowest: slowest(context, spans.into_iter()),
         shares: None,
+        queued_ms: Vec::new(),
         batch: BatchTally::default(),
     })
+}
+
+/// How long requests waited: operations that are called `queue`, and spans of TensorFlow Serving's batch queue.
+fn queued(context: &Context) -> Vec<f64> {
+    let trace = context.trace;
+    let kinds = trace.kinds_where(|kind| {
+        let name = trace.kind_name(kind);
+        trace.kind(kind).form == Form::Slice && QUEUES.iter().any(|queue| name.eq_ignore_ascii_case(queue))
+    });
+    let tracks = trace.tracks().iter().filter(|track| track.kind == TrackKind::Async);
+    let spans = tracks.flat_map(|track| track.events_of(&kinds).map(|(index, _)| track.dur(index).ms()));
+    spans.collect()
 }
 
 /// Batch sizes, read from kinds of events whose first event contains them.

@@ -171,7 +171,14 @@ pub fn is_synchronous_copy(call: &str) -> bool {
 }
 
 /// A host event of a format without categories.
-pub(super) fn host_role(name: &str, _category: &str) -> Option<Role> {
+pub(super) fn host_role(name: &str, category: &str) -> Option<Role> {
+    // AMD's runtime below HIP.
+    if category == "hsa_api" {
+        return Some(if name.contains("signal_wait") { Role::Sync } else { Role::Framework });
+    }
+    if category == "rccl_api" {
+        return Some(Role::Launch);
+    }
     if without_vendor(name).is_some() {
         return Some(api_role(name));
     }

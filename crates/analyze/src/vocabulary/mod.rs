@@ -7,6 +7,7 @@
 
 mod cuda;
 mod families;
+mod horovod;
 mod jax;
 pub mod names;
 mod onnx_runtime;
@@ -192,6 +193,7 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         .or_else(|| pytorch::role(name, category))
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
+        .or_else(|| horovod::role(name, category))
         .or_else(|| jax::role(name, keys))
         .unwrap_or(if keys.has(Keys::Correlation) && keys.has(Keys::Context) {
             // A driver call with the name of what it launches, which never ran.
@@ -203,7 +205,12 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
 
 /// Whether it is a call from the program that runs a model once: `Session.run` of TensorFlow 1, a run of ONNX Runtime.
 pub(crate) fn is_session_run(name: &str, category: &str) -> bool {
-    name == tensorflow::SESSION_RUN || category == "Session" && name == onnx_runtime::MODEL_RUN
+    name == tensorflow::SESSION_RUN || is_prediction_run(name, category)
+}
+
+/// Whether it is such a call of a library that only predicts.
+pub(crate) fn is_prediction_run(name: &str, category: &str) -> bool {
+    category == "Session" && name == onnx_runtime::MODEL_RUN
 }
 
 /// The framework whose kernels these are, by their names. A profiler of the device alone sees nothing else of it.

@@ -64,7 +64,9 @@ fn binary(head: &[u8]) -> Option<Foreign> {
         Some(Foreign::Perf)
     } else if head.starts_with(b"JAVA PROFILE 1.0") {
         Some(Foreign::JavaHeap)
-    } else if head.starts_with(b"memray\0") || head.starts_with(b"memray") && head.get(6).is_some_and(|b| *b < 32) {
+    } else if head.starts_with(b"memray\0")
+        || head.starts_with(b"memray") && head.get(6).is_some_and(|b| *b < 32)
+    {
         Some(Foreign::Memray)
     } else if head.starts_with(b"\x7fELF") && head.get(16..18) == Some(&[4, 0]) {
         Some(Foreign::CoreDump)
@@ -95,7 +97,10 @@ fn json(head: &[u8]) -> Option<Foreign> {
         Some(Foreign::V8Heap)
     } else if has("\"nodes\"") && (has("\"callFrame\"") || has("\"hitCount\"")) {
         Some(Foreign::V8Profile)
-    } else if has("\"schema\"") && has("\"nodes\"") && (has("\"ctrl_deps\"") || has("\"rf_id\"") || has("chakra")) {
+    } else if has("\"schema\"")
+        && has("\"nodes\"")
+        && (has("\"ctrl_deps\"") || has("\"rf_id\"") || has("chakra"))
+    {
         Some(Foreign::ExecutionTrace)
     } else {
         None
@@ -124,7 +129,8 @@ fn text(head: &[u8]) -> Option<Foreign> {
         })
     };
     let mut lines = text.lines().take(5).peekable();
-    (lines.peek().is_some() && text.lines().count() >= 3 && lines.all(folded)).then_some(Foreign::FoldedStacks)
+    (lines.peek().is_some() && text.lines().count() >= 3 && lines.all(folded))
+        .then_some(Foreign::FoldedStacks)
 }
 
 /// A list of types of values, then samples, places, functions and strings.
@@ -136,7 +142,11 @@ fn is_pprof(head: &[u8]) -> bool {
             (1, Payload::Len(range)) if samples == 0 && types < 16 => {
                 let mut fields = 0;
                 let broken = walk(head, range, |field| {
-                    fields += if matches!((field.number, field.value), (1 | 2, Payload::Varint(_))) { 1 } else { 9 };
+                    fields += if matches!((field.number, field.value), (1 | 2, Payload::Varint(_))) {
+                        1
+                    } else {
+                        9
+                    };
                 });
                 if broken.is_some() || fields == 0 || fields > 2 {
                     return false;
@@ -170,7 +180,11 @@ mod tests {
         let mut pprof = PprofFile::new([("samples", "count"), ("cpu", "nanoseconds")]);
         let place = pprof.location("main", "main.go", 1);
         pprof.sample(&sample(&[place], 1, 10_000));
-        let nvprof = [&b"SQLite format 3\0"[..], b"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL", b"CREATE TABLE StringTable"];
+        let nvprof = [
+            &b"SQLite format 3\0"[..],
+            b"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL",
+            b"CREATE TABLE StringTable",
+        ];
         let cases: Vec<(&str, Vec<u8>, Foreign)> = vec![
             ("cpu.pprof", pprof.bytes(), Foreign::Pprof),
             ("a.nvvp", nvprof.concat(), Foreign::Nvprof),
@@ -179,10 +193,22 @@ mod tests {
             ("a.hprof", b"JAVA PROFILE 1.0.2\0\0\0".to_vec(), Foreign::JavaHeap),
             ("core", [&b"\x7fELF\x02\x01\x01"[..], &[0; 9], &[4, 0]].concat(), Foreign::CoreDump),
             ("out.prof", b"{\xa9\x03\xfa\x01~\xe9".to_vec(), Foreign::CProfile),
-            ("a.json", br#"{"$schema":"https://www.speedscope.app/file-format-schema.json"}"#.to_vec(), Foreign::Speedscope),
-            ("a.heapsnapshot", br#"{"snapshot":{"meta":{"node_fields":["type"]}}}"#.to_vec(), Foreign::V8Heap),
+            (
+                "a.json",
+                br#"{"$schema":"https://www.speedscope.app/file-format-schema.json"}"#.to_vec(),
+                Foreign::Speedscope,
+            ),
+            (
+                "a.heapsnapshot",
+                br#"{"snapshot":{"meta":{"node_fields":["type"]}}}"#.to_vec(),
+                Foreign::V8Heap,
+            ),
             ("a.cpuprofile", br#"{"nodes":[{"id":1,"callFrame":{}}]}"#.to_vec(), Foreign::V8Profile),
-            ("et.json", br#"{"schema": "1.1.1-chakra.0.0.4", "nodes": [{"id": 1}]}"#.to_vec(), Foreign::ExecutionTrace),
+            (
+                "et.json",
+                br#"{"schema": "1.1.1-chakra.0.0.4", "nodes": [{"id": 1}]}"#.to_vec(),
+                Foreign::ExecutionTrace,
+            ),
             ("heap", b"heap_v2/524288\n  t*: 1: 2\n".to_vec(), Foreign::NativeHeap),
             ("k.csv", b"\"Kind\",\"Agent_Id\",\"Queue_Id\"\n".to_vec(), Foreign::RocprofTable),
             ("s.txt", b"main;a;b 12\nmain;c 3\nmain 4;x 5\n".to_vec(), Foreign::FoldedStacks),
@@ -199,7 +225,15 @@ mod tests {
 
     #[test]
     fn other_files_stay_unknown() {
-        for head in [&b""[..], b"hello world\n", b"{}", b"[1, 2]", b"\x0a\x02\x08\x01", b"a b c\nd e f\n", b"{\"a\": 1}"] {
+        for head in [
+            &b""[..],
+            b"hello world\n",
+            b"{}",
+            b"[1, 2]",
+            b"\x0a\x02\x08\x01",
+            b"a b c\nd e f\n",
+            b"{\"a\": 1}",
+        ] {
             assert_eq!(recognise("x", head), None, "{head:?}");
         }
     }

@@ -11,32 +11,7 @@ fn open(bytes: Vec<u8>) -> Result<(&'static str, Trace), ReadError> {
 }
 
 fn json() -> Vec<u8> {
-    r#"{"rocprofiler-sdk-tool": [{
-  "metadata": {"pid": 7, "init_time": 100, "command": ["/usr/bin/python3", "train.py"], "node": {"hostname": "node1"}},
-  "agents": [{"id": {"handle": 11}, "type": 1, "name": "CPU"},
-    {"id": {"handle": 42}, "type": 2, "name": "gfx942", "product_name": "AMD Instinct MI300X", "cu_count": 304,
-     "wave_front_size": 64, "max_waves_per_cu": 32, "lds_size_in_kb": 64, "max_engine_clk_fcompute": 2100, "gpu_index": 0}],
-  "strings": {"buffer_records": [{"kind": "NONE", "operations": []},
-      {"kind": "HIP_RUNTIME_API", "operations": ["hipFree", "hipLaunchKernel"]},
-      {"kind": "MEMORY_COPY", "operations": ["NONE", "MEMORY_COPY_HOST_TO_DEVICE"]},
-      {"kind": "MARKER_CORE_RANGE_API", "operations": ["roctxRangePush"]}],
-    "marker_api": [{"key": 5, "value": "train_step"}]},
-  "kernel_symbols": [{"kernel_id": 3, "kernel_name": "_Z1k.kd", "formatted_kernel_name": "k(float*)", "arch_vgpr_count": 32,
-     "group_segment_size": 1024}],
-  "buffer_records": {
-    "kernel_dispatch": [{"kind": 11, "operation": 2, "thread_id": 7, "correlation_id": {"internal": 9, "external": 0},
-      "start_timestamp": 5000, "end_timestamp": 9000, "dispatch_info": {"agent_id": {"handle": 42},
-      "queue_id": {"handle": 1}, "kernel_id": 3, "workgroup_size": {"x": 256, "y": 1, "z": 1},
-      "grid_size": {"x": 1000, "y": 2, "z": 1}}, "stream_id": {"handle": 4}}],
-    "memory_copy": [{"kind": 2, "operation": 1, "thread_id": 7, "correlation_id": {"internal": 8},
-      "start_timestamp": 2000, "end_timestamp": 3000, "dst_agent_id": {"handle": 42}, "src_agent_id": {"handle": 11},
-      "bytes": 4096}],
-    "hip_api": [{"kind": 1, "operation": 1, "thread_id": 7, "correlation_id": {"internal": 9}, "start_timestamp": 4000,
-      "end_timestamp": 4500}],
-    "marker_api": [{"kind": 3, "operation": 0, "thread_id": 7, "correlation_id": {"internal": 5}, "start_timestamp": 1000,
-      "end_timestamp": 9500}]}}]}"#
-        .as_bytes()
-        .to_vec()
+    stepscope_testkit::json_results::ROCPROF.as_bytes().to_vec()
 }
 
 /// Name, start and length in nanoseconds, from the first event on.

@@ -20,6 +20,8 @@ pub(super) const VIEW: View = View {
         stepscope inference logs/          p50 to p99 of a prediction script or a server\n  \
         stepscope inference logs/ --json   JSON for scripts",
     record: &[
+        "Triton: start it with `--trace-config triton,file=trace.json --trace-config level=TIMESTAMPS --trace-config rate=1`",
+        "ONNX Runtime: set `SessionOptions.enable_profiling`, and call `end_profiling()` after the last request",
         "Any server: write one asynchronous operation per request into a Chrome trace, `ph` `b` when it arrives and `e` when it is answered, with one `id`",
         "TensorFlow Serving: capture from its gRPC port while it handles requests",
         "Keras: profile `model.predict`; in your own program, mark each request with `tf.profiler.experimental.Trace('request', step_num=i)`",
@@ -65,6 +67,7 @@ fn columns() -> Vec<Field<Requests>> {
         transfer_ms: Ms "transfer", "copies of the mean request" => requests.split.map(|split| split.transfer);
         input_ms: Ms "input", "input of the mean request" => requests.split.map(|split| split.input);
         host_ms: Ms "host", "the host's part of the mean request" => requests.split.map(|split| split.host);
+        queue_ms.optional: Ms "queue", "mean time in the server's queue" => requests.queue_ms;
         requests_per_second: Short "requests/s", "throughput" => requests.per_second;
     }
 }

@@ -5,7 +5,7 @@ use stepscope_analyze::window::Window;
 use stepscope_analyze::work::ops::{OpRow, Ops, OpsPartial, Where};
 
 use super::{Group, Grouping, Hosts, View, all_hosts, covers, describe_window, window_members};
-use crate::format::{duration_ms, percent};
+use crate::format::{duration_ms, percent, prefixed};
 use crate::table::{Field, Table, columns, described};
 
 pub(super) const VIEW: View = View {
@@ -55,7 +55,8 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         input.hidden: Flag "input", "it belongs to the input pipeline" => line.op.key.input;
         shapes.hidden: Text "shapes", "shapes of its inputs" => line.op.shapes.clone();
         flops.hidden.real: Count "FLOP", "floating-point operations, from the profile or from recorded shapes" => line.op.flops;
-        flops_per_s.optional: Short "FLOP/s", "FLOP per second of self time" => line.op.flops_per_s;
+        flops_per_s.hidden: Short "FLOP/s", "FLOP per second of self time" => line.op.flops_per_s;
+        flops_shown.drawn.optional: Text "FLOP/s" => line.op.flops_per_s.map(prefixed);
         bytes_per_s.hidden.real: Bytes "bytes/s", "bytes per second" => line.op.bytes_per_s;
     }
 }
@@ -86,7 +87,7 @@ fn table(ops: &Ops) -> Table {
         );
     }
     if let Some(known) = ops.known_flops() {
-        table.note(&format!("FLOP/s: known for {} of the model's op time.", percent(known)));
+        table.note(format!("FLOP/s: known for {} of the model's op time.", percent(known)));
     }
     if ops.rows.iter().any(|row| row.key.input) {
         table.note(

@@ -88,7 +88,7 @@ impl Formula {
             }
             Formula::Convolution(places) => convolution(input(0)?, input(1)?, places, recorded.values?)?,
             Formula::ConvolutionInto => into(input(1)?, &output()?)?,
-            Formula::ConvolutionBackward => backward(input(0)?, input(2)?, recorded.values)?,
+            Formula::ConvolutionBackward => backward([input(0)?, input(1)?, input(2)?], recorded.values?)?,
             Formula::Attention { first, scores, values } => {
                 attention([input(first)?, input(first + 1)?, input(first + 2)?], scores, values)?
             }
@@ -214,15 +214,18 @@ fn convolution(input: &[u64], weight: &[u64], places: Places, values: &str) -> O
 }
 
 /// The gradient of the input and that of the weight cost as much as the convolution each.
-fn backward(gradient: &[u64], weight: &[u64], values: Option<&str>) -> Option<f64> {
-    let values = texts(values?);
-    // Of a transposed convolution, the positions are those of the input.
-    if values.get(7).is_some_and(|text| text == "True") {
-        return None;
-    }
-    let mask = values.get(10)?;
-    let wanted = mask.trim_matches(['[', ']']).split(',').take(2).filter(|flag| flag.trim() == "True").count();
-    Some(into(weight, gradient)? * wanted as f64)
+fn backward([gradient, input, weight]: [&[u64]; 3], values: &str) -> Option<f64> {
+    let values = texts(values);
+    let transposed = values.get(7).is_some_and(|text| text == "True");
+    let once = if transposed {
+        // The filter visits the positions of the input.
+        let ([batch, _, space @ ..], true) = (input, input.len() == weight.len()) else { return None };
+        2.0 * *batch as f64 * all(space) * all(weight)
+    } else {
+        into(weight, gradient)?
+    };
+    let wanted = values.get(10)?.trim_matches(['[', ']']).split(',').take(2);
+    Some(once * wanted.filter(|flag| flag.trim() == "True").count() as f64)
 }
 
 fn attention([query, key, value]: [&[u64]; 3], scores: u64, values: u64) -> Option<f64> {

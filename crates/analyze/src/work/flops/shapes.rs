@@ -32,9 +32,13 @@ pub fn parse(text: &str) -> Vec<Shape> {
                 }
                 depth = depth.saturating_sub(1);
             }
-            b'"' => at += bytes.get(at + 1..).and_then(|rest| rest.iter().position(|&b| b == b'"')).unwrap_or(0) + 1,
+            b'"' => {
+                at +=
+                    bytes.get(at + 1..).and_then(|rest| rest.iter().position(|&b| b == b'"')).unwrap_or(0) + 1
+            }
             b'0'..=b'9' => {
-                let digits = bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count();
+                let digits =
+                    bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count();
                 let number: Option<u64> = text.get(at..at + digits).and_then(|digits| digits.parse().ok());
                 if depth == input_depth && current.len() < MOST_DIMENSIONS {
                     current.extend(number);
@@ -64,7 +68,8 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_shapes_end_quietly() {
-        for text in ["", "[", "[[", "[[1", "]]]", "[[99999999999999999999]]", "\"", "[\"a", "()", "[[-1, 2]]"] {
+        for text in ["", "[", "[[", "[[1", "]]]", "[[99999999999999999999]]", "\"", "[\"a", "()", "[[-1, 2]]"]
+        {
             parse(text);
         }
         assert_eq!(parse(&format!("[{}]", "[1],".repeat(1_000))).len(), 16);

@@ -36,7 +36,10 @@ pub(super) fn collect(context: &Context, windows: &Windows, entries: &mut Entrie
         input_lines: input_lines(context),
         eager_key: trace.strings().find("is_eager"),
         shaped: ShapedOps::of(trace, &table),
-        shape_keys: ["shape", "Input Dims", "input_type_shape"].iter().filter_map(|key| trace.strings().find(key)).collect(),
+        shape_keys: ["shape", "Input Dims", "input_type_shape"]
+            .iter()
+            .filter_map(|key| trace.strings().find(key))
+            .collect(),
     };
     let pieces: Vec<(&Track, Range<usize>)> = trace
         .tracks()

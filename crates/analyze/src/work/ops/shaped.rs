@@ -26,8 +26,10 @@ pub(super) struct ShapedOps {
 impl ShapedOps {
     pub(super) fn of(trace: &Trace, table: &OpTable) -> Self {
         let find = |key: &str| trace.strings().find(key);
-        let inputs: Vec<StrId> =
-            ["Input Dims", "Input dims", "input_type_shape", "shape"].iter().filter_map(|key| find(key)).collect();
+        let inputs: Vec<StrId> = ["Input Dims", "Input dims", "input_type_shape", "shape"]
+            .iter()
+            .filter_map(|key| find(key))
+            .collect();
         let formula = |(_, kind): &(String, String)| Formula::of(kind).filter(|_| !inputs.is_empty());
         ShapedOps {
             formulas: table.ops.iter().map(formula).collect(),
@@ -66,8 +68,7 @@ impl ShapedOps {
         if let Some(&flops) = known.get(&key) {
             return flops;
         }
-        let recorded =
-            Recorded { inputs: &inputs, outputs: outputs.as_deref(), values: values.as_deref() };
+        let recorded = Recorded { inputs: &inputs, outputs: outputs.as_deref(), values: values.as_deref() };
         let flops = formula.flops(recorded);
         if known.len() < MOST_KNOWN {
             known.insert(key, flops);
