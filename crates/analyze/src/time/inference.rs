@@ -4,7 +4,7 @@
 //! operation that a server recorded as one. Without requests the latency is unknown, not 0. One [`InferencePartial`] per host, merged, then finished into an
 //! [`Inference`].
 
-use stepscope_trace::{Dur, Form, KindId, Span, StrId, Time, TrackKind};
+use stepscope_trace::{Dur, KindId, Span, StrId, Time, TrackKind};
 
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
@@ -135,9 +135,6 @@ const SERVING_CALLS: &[&str] = &[
     "ProcessBatch",
 ];
 
-/// What servers call the time before a request is worked on.
-const QUEUES: &[&str] = &["queue", "queued", "queue_wait", "waiting in queue"];
-
 impl InferencePartial {
     /// What one host says.
     pub fn of(context: &Context) -> Self {
@@ -145,7 +142,7 @@ impl InferencePartial {
             from_serving(context).or_else(|| from_asynchronous(context)).or_else(|| from_steps(context));
         let mut partial = found.unwrap_or_default();
         if partial.name.is_some() {
-            partial.queued_ms = queued(context);
+            partial.queued_ms = requests::queued(context);
         }
         partial.batch = batches(context);
         partial
@@ -336,18 +333,6 @@ fn overlapping(context: &Context, name: &str, spans: Vec<Span>) -> Option<Infere
         queued_ms: Vec::new(),
         batch: BatchTally::default(),
     })
-}
-
-/// How long requests waited: operations that are called `queue`, and spans of TensorFlow Serving's batch queue.
-fn queued(context: &Context) -> Vec<f64> {
-    let trace = context.trace;
-    let kinds = trace.kinds_where(|kind| {
-        let name = trace.kind_name(kind);
-        trace.kind(kind).form == Form::Slice && QUEUES.iter().any(|queue| name.eq_ignore_ascii_case(queue))
-    });
-    let tracks = trace.tracks().iter().filter(|track| track.kind == TrackKind::Async);
-    let spans = tracks.flat_map(|track| track.events_of(&kinds).map(|(index, _)| track.dur(index).ms()));
-    spans.collect()
 }
 
 /// Batch sizes, read from kinds of events whose first event contains them.

@@ -22,6 +22,9 @@ pub struct RequestsPartial {
     name: Option<String>,
     count: u64,
     latencies_ms: Vec<f64>,
+    /// Time in a queue in milliseconds, and how many requests show it.
+    #[serde(default)]
+    queued: (f64, u64),
 }
 
 /// How long requests take.
@@ -33,6 +36,8 @@ pub struct Latencies {
     pub count: u64,
     /// Their latencies in milliseconds.
     pub ms: Moments,
+    /// Mean time in the server's queue, in milliseconds; `None` if not recorded.
+    pub queue_ms: Option<f64>,
 }
 
 impl Analysis for RequestsPartial {
@@ -42,7 +47,9 @@ impl Analysis for RequestsPartial {
     fn of(context: &Context) -> Self {
         let Some((name, spans)) = recorded(context) else { return RequestsPartial::default() };
         let latencies_ms: Vec<f64> = spans.iter().map(|span| span.dur().ms()).collect();
-        RequestsPartial { name: Some(name), count: latencies_ms.len() as u64, latencies_ms }
+        let queued = queued(context);
+        let queued = (queued.iter().sum(), queued.len() as u64);
+        RequestsPartial { name: Some(name), count: latencies_ms.len() as u64, latencies_ms, queued }
     }
 
     /// Adds another host.
@@ -50,6 +57,7 @@ impl Analysis for RequestsPartial {
         self.name = self.name.take().or(other.name);
         self.count += other.count;
         self.latencies_ms.extend(other.latencies_ms);
+        self.queued = (self.queued.0 + other.queued.0, self.queued.1 + other.queued.1);
     }
 
     /// Keeps as many as fit, spread evenly over all lengths.
@@ -64,13 +72,29 @@ impl Analysis for RequestsPartial {
     /// The result; `None` of fewer than two, which have no percentiles.
     fn finish(self) -> Option<Latencies> {
         let ms = Moments::of(self.latencies_ms).filter(|_| self.count > 1)?;
-        Some(Latencies { name: self.name?, count: self.count, ms })
+        let queue_ms = (self.queued.1 > 0).then(|| self.queued.0 / self.queued.1 as f64);
+        Some(Latencies { name: self.name?, count: self.count, ms, queue_ms })
     }
 }
 
 /// The name and the spans of the requests of one host: asynchronous operations, or ranges of several threads at once.
 pub(super) fn recorded(context: &Context) -> Option<(String, Vec<Span>)> {
     asynchronous(context).or_else(|| overlapping_requests(context, context.steps()))
+}
+
+/// What servers call the time before a request is worked on.
+const QUEUES: &[&str] = &["queue", "queued", "queue_wait", "waiting in queue"];
+
+/// How long requests waited: operations that are called `queue`, and spans of TensorFlow Serving's batch queue.
+pub(super) fn queued(context: &Context) -> Vec<f64> {
+    let trace = context.trace;
+    let kinds = trace.kinds_where(|kind| {
+        let name = trace.kind_name(kind);
+        trace.kind(kind).form == Form::Slice && QUEUES.iter().any(|queue| name.eq_ignore_ascii_case(queue))
+    });
+    let tracks = trace.tracks().iter().filter(|track| track.kind == TrackKind::Async);
+    let spans = tracks.flat_map(|track| track.events_of(&kinds).map(|(index, _)| track.dur(index).ms()));
+    spans.collect()
 }
 
 /// How an operation is known to be a request. The better a sign, the later.

@@ -19,6 +19,7 @@ mod ranges;
 mod signature;
 mod stepscope;
 mod tensorflow;
+mod triton;
 
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
@@ -194,6 +195,7 @@ fn role_of(trace: &Trace, id: KindId, signatures: &Signatures, on_device: bool) 
         .or_else(|| tensorflow::role(name, keys))
         .or_else(|| cuda::host_role(name, category))
         .or_else(|| horovod::role(name, category))
+        .or_else(|| triton::role(name, category))
         .or_else(|| jax::role(name, keys))
         .unwrap_or(if keys.has(Keys::Correlation) && keys.has(Keys::Context) {
             // A driver call with the name of what it launches, which never ran.

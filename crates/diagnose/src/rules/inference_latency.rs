@@ -8,10 +8,11 @@
 //! By what the steps are called (`predict`, `serve`, `decode`, …). The finding is a `warning` if at least {OVERHEAD} of a
 //! prediction is not compute. It names the largest other owner if that takes at least {NOTABLE}. Requests that a server
 //! recorded as asynchronous operations, from arrival to answer, come first; they overlap, so that no part of the time
-//! belongs to one of them.
+//! belongs to one of them. If the server recorded its queue and requests wait there for at least {NOTABLE} of their time, the
+//! finding says so.
 //!
 //! # How to fix it
-//! Put several requests into one batch if latency allows.
+//! Put several requests into one batch if latency allows. If they wait in the queue, run more instances of the model.
 //!
 //! Keras: for single batches, `model(x, training=False)` in a `@tf.function` instead of `model.predict`.
 //!
@@ -129,25 +130,37 @@ pub struct Served {
 
 impl Cause for Served {
     fn words(&self, finding: &Finding) -> Words {
-        let Latencies { name, count, ms } = &self.requests;
+        let Latencies { name, count, ms, queue_ms } = &self.requests;
+        let queue = queue_ms.map(|queue| (queue, queue / ms.mean)).filter(|(_, part)| *part >= NOTABLE);
         let mut advice =
             vec!["See the slowest request and the distribution: `stepscope inference PATH`.".to_owned()];
+        advice.extend(queue.map(|_| {
+            "Requests wait for a free model: run more instances of it, or let the server batch them (dynamic batching)."
+                .to_owned()
+        }));
         advice.extend(faster_calls(finding.framework, None));
+        let waiting = queue.map_or(String::new(), |(_, part)| format!("; {} of the mean is waiting in the queue", share(part)));
         Words {
             summary: format!(
-                "Inference latency: a request takes {} at the median and {} at the 90th percentile.",
+                "Inference latency: a request takes {} at the median and {} at the 90th percentile{waiting}.",
                 duration_ms(ms.median),
                 duration_ms(ms.p90)
             ),
-            evidence: vec![
-                format!(
+            evidence: [
+                Some(format!(
                     "{} ({}), from arrival to answer: 99th percentile {}.",
                     plural(*count, "request", "requests"),
                     quoted(name),
                     duration_ms(ms.p99)
-                ),
-                "Requests overlap, so the breakdown is of the server and not of one request.".to_owned(),
-            ],
+                )),
+                queue.map(|(queue, _)| {
+                    format!("In the queue: {} of {} on average.", duration_ms(queue), duration_ms(ms.mean))
+                }),
+                Some("Requests overlap, so the breakdown is of the server and not of one request.".to_owned()),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             advice,
         }
     }
@@ -193,6 +206,8 @@ mod tests {
             speaks(&RULE, Latency { count: 20, p50_ms: 80.0, p90_ms: 90.0, p99_ms: 99.0, mostly });
         }
         let ms = stepscope_trace::statistics::Moments::of([80.0, 90.0]).unwrap();
-        speaks(&RULE, Served { requests: Latencies { name: "request".into(), count: 2, ms } });
+        for queue_ms in [None, Some(40.0)] {
+            speaks(&RULE, Served { requests: Latencies { name: "request".into(), count: 2, ms, queue_ms } });
+        }
     }
 }

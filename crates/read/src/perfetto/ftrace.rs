@@ -183,7 +183,7 @@ impl Scheduling {
     }
 
     /// Adds a track per processor and a track of states per thread.
-    pub(super) fn finish(mut self, builder: &mut TraceBuilder, nodes: &Nodes, origin: i64) {
+    pub(super) fn finish(mut self, builder: &mut TraceBuilder, nodes: &Nodes, (origin, last): (i64, i64)) {
         if self.switches.is_empty() {
             return;
         }
@@ -196,17 +196,20 @@ impl Scheduling {
             let label = builder.strings.intern(&format!("processor {}", first.cpu));
             let number = i64::from(first.cpu);
             let track = builder.track(process, label, TrackKind::Derived, number, TraceBuilder::ARENA);
-            for pair in switches.windows(2) {
-                let [now, then] = pair else { continue };
-                let name = if now.name == StrId::default() { label } else { now.name };
-                // Thread 0 is the processor's idle loop.
-                if now.next != 0 {
-                    let kind = builder.kind(Kind::slice(name));
-                    put(builder, track, kind, (now.ns, then.ns), origin);
-                }
-                let left = then.prev.unwrap_or(now.next);
+            for (at, now) in switches.iter().enumerate() {
+                let then = switches.get(at + 1);
+                let idle = builder.strings.intern("idle");
+                let name = match now.next {
+                    0 => idle,
+                    _ if now.name == StrId::default() => label,
+                    _ => now.name,
+                };
+                let kind = builder.kind(Kind::slice(name));
+                put(builder, track, kind, (now.ns, then.map_or(last, |then| then.ns)), origin);
                 note_state(&mut states, now.next, now.ns, "Running");
-                note_state(&mut states, left, then.ns, reason(then.prev_state));
+                if let Some(then) = then {
+                    note_state(&mut states, then.prev.unwrap_or(now.next), then.ns, reason(then.prev_state));
+                }
             }
         }
         for &(tid, ns) in &self.wakes {
@@ -259,9 +262,8 @@ fn thread_states(
         let name = known.unwrap_or_else(|| builder.strings.intern(&format!("thread {tid}")));
         let track = builder.track(process, name, TrackKind::Derived, tid, TraceBuilder::ARENA);
         for pair in changes.windows(2) {
-            let [(from, state), (to, next)] = pair else { continue };
-            // A thread that is running or about to run is woken for nothing.
-            if from < to && !(*state == "Running" && *next == "Runnable" && from == to) {
+            let [(from, state), (to, _)] = pair else { continue };
+            if from < to {
                 let name = builder.strings.intern(state);
                 let kind = builder.kind(Kind::slice(name));
                 put(builder, track, kind, (*from, *to), origin);

@@ -250,7 +250,7 @@ impl<'b> Loader<'b> {
         placing.arrows(&mut self.builder, self.arrows);
         placing.finish(&mut self.builder);
         let lost = self.scheduling.lost;
-        self.scheduling.finish(&mut self.builder, &self.nodes, origin);
+        self.scheduling.finish(&mut self.builder, &self.nodes, (origin, last));
         let wall_ns_at_origin = self.clocks.wall_ns(origin).filter(|&ns| ns > 0);
         self.builder.clock = Clock { wall_ns_at_origin, resolution: Dur::from_ns(1) };
         let builder = &mut self.builder;

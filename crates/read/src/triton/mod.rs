@@ -4,14 +4,16 @@
 //! [{"id": 1, "model_name": "simple", "timestamps": [{"name": "QUEUE_START", "ns": 2259961222771924}, …]}, …]
 //! ```
 //!
-//! A request may be spread over several items. It becomes one operation, with its phases beside it: waiting in the queue,
-//! copying inputs, computing, copying outputs. Requests of models inside an ensemble are parts of the ensemble's request.
+//! A request may be spread over several items. It becomes one operation, with its time in the queue beside it. What the model
+//! does for it (copying inputs, computing, copying outputs) is on a track per model, on several if it works on several requests
+//! at once. Requests of models inside an ensemble are parts of the ensemble's request.
 
 use std::collections::BTreeMap;
 
 use memchr::memmem;
 use stepscope_trace::{
-    Clock, Datum, Delivers, Dur, Format, Kind, NoteKind, ProcessKind, Time, Trace, TraceBuilder, TrackKind,
+    Clock, Datum, Delivers, Dur, Format, Kind, NoteKind, ProcessId, ProcessKind, Time, Trace, TraceBuilder, TrackId,
+    TrackKind,
 };
 
 use crate::json::Json;
@@ -21,14 +23,19 @@ use crate::{Input, Progress, ReadError, Reader};
 static FORMAT: Format =
     Format { endings: &[".json"], ..Format::new("triton", "Triton server trace", Delivers::Timeline) };
 
-/// Phases: name, first moment, last moment. Older versions write the names in lower case with blanks.
-const PHASES: [(&str, &str, &str); 4] = [
-    ("queue", "QUEUE_START", "COMPUTE_START"),
+/// Waiting: name, first moment, last moment. Older versions write the names in lower case with blanks.
+const QUEUE: (&str, &str, &str) = ("queue", "QUEUE_START", "COMPUTE_START");
+/// What a model does for a request.
+const WORK: [(&str, &str, &str); 3] = [
     ("compute input", "COMPUTE_START", "COMPUTE_INPUT_END"),
     ("compute", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START"),
     ("compute output", "COMPUTE_OUTPUT_START", "COMPUTE_END"),
 ];
-/// The category of requests and their phases.
+/// The category of a model's work.
+const MODEL: &str = "triton";
+/// Requests of one model at a time that have a track of their own.
+const MOST_LANES: usize = 64;
+/// The category of requests and their waiting.
 const CATEGORY: &str = "request";
 
 /// Reads Triton's traces.
@@ -129,42 +136,96 @@ fn canonical(name: &str) -> String {
 /// Adds all requests; returns how many.
 fn add(builder: &mut TraceBuilder, requests: &BTreeMap<i64, Request>) -> u64 {
     let moments = || requests.values().flat_map(|request| request.moments.iter().map(|(_, ns)| *ns));
-    let origin = moments().min().unwrap_or(0);
     let name = builder.strings.intern("Triton");
     let process = builder.process(name, ProcessKind::Host, 0);
-    let category = builder.strings.intern(CATEGORY);
-    let model_key = builder.strings.intern("model");
+    let mut rows = Rows { process, origin: moments().min().unwrap_or(0), tracks: BTreeMap::new() };
     let (mut added, mut unpaired) = (0, 0);
-    let mut tracks = BTreeMap::new();
-    let mut put = |builder: &mut TraceBuilder, what: &str, request: &Request, ends: (i64, i64)| {
-        let name = builder.strings.intern(what);
-        let track = *tracks
-            .entry(what.to_owned())
-            .or_insert_with(|| builder.track(process, name, TrackKind::Async, 0, TraceBuilder::ARENA));
-        let kind = builder.kind(Kind { category, ..Kind::slice(name) });
-        let model = builder.strings.intern(&request.model);
-        let args = builder.arena.push(&[], &[(model_key, Datum::Str(model))]);
-        let start = Time::from_ns(ends.0.saturating_sub(origin));
-        builder.event(track, start, Dur::from_ns(ends.1.saturating_sub(ends.0)), kind, args);
-    };
     for request in requests.values() {
         let inside = request.parent.is_some_and(|parent| requests.contains_key(&parent));
         match request.span("REQUEST_START", "REQUEST_END") {
             Some(ends) => {
-                put(builder, if inside { "model of an ensemble" } else { "request" }, request, ends);
+                rows.operation(builder, if inside { "model of an ensemble" } else { "request" }, request, ends);
                 added += 1;
             }
             None => unpaired += 1,
         }
-        for (phase, from, to) in PHASES {
-            if let Some(ends) = request.span(from, to) {
-                put(builder, phase, request, ends);
-            }
+        if let Some(ends) = request.span(QUEUE.1, QUEUE.2) {
+            rows.operation(builder, QUEUE.0, request, ends);
         }
     }
+    rows.models(builder, requests);
     builder.note(NoteKind::Unpaired, "", unpaired, None);
     builder.clock = Clock { wall_ns_at_origin: None, resolution: Dur::from_ns(1) };
     added
+}
+
+/// Tracks by name.
+struct Rows {
+    process: ProcessId,
+    origin: i64,
+    tracks: BTreeMap<String, TrackId>,
+}
+
+impl Rows {
+    fn operation(&mut self, builder: &mut TraceBuilder, what: &str, request: &Request, ends: (i64, i64)) {
+        let track = self.track(builder, what, TrackKind::Async);
+        self.put(builder, track, (what, CATEGORY), request, ends);
+    }
+
+    /// A model's work, on the first track of the model that is free.
+    fn models(&mut self, builder: &mut TraceBuilder, requests: &BTreeMap<i64, Request>) {
+        let mut work: Vec<(i64, i64, &Request)> = requests
+            .values()
+            .filter_map(|request| request.span("COMPUTE_START", "COMPUTE_END").map(|(from, to)| (from, to, request)))
+            .collect();
+        work.sort_by_key(|(from, to, _)| (*from, *to));
+        let mut free: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+        for (from, to, request) in work {
+            let lanes = free.entry(request.model.as_str()).or_default();
+            let lane = match lanes.iter().position(|&until| until <= from) {
+                Some(lane) => lane,
+                None if lanes.len() < MOST_LANES => {
+                    lanes.push(to);
+                    lanes.len() - 1
+                }
+                None => 0,
+            };
+            if let Some(until) = lanes.get_mut(lane) {
+                *until = to;
+            }
+            let name = format!("{} {}", request.model, lane + 1);
+            let track = self.track(builder, &name, TrackKind::Thread);
+            for (phase, first, last) in WORK {
+                if let Some(ends) = request.span(first, last) {
+                    self.put(builder, track, (phase, MODEL), request, ends);
+                }
+            }
+        }
+    }
+
+    fn track(&mut self, builder: &mut TraceBuilder, name: &str, kind: TrackKind) -> TrackId {
+        let (process, number) = (self.process, self.tracks.len() as i64);
+        *self.tracks.entry(name.to_owned()).or_insert_with(|| {
+            let name = builder.strings.intern(name);
+            builder.track(process, name, kind, number, TraceBuilder::ARENA)
+        })
+    }
+
+    fn put(
+        &self,
+        builder: &mut TraceBuilder,
+        track: TrackId,
+        (name, category): (&str, &str),
+        request: &Request,
+        ends: (i64, i64),
+    ) {
+        let [name, category, key, model] =
+            [name, category, "model", &request.model].map(|text| builder.strings.intern(text));
+        let kind = builder.kind(Kind { category, ..Kind::slice(name) });
+        let args = builder.arena.push(&[], &[(key, Datum::Str(model))]);
+        let start = Time::from_ns(ends.0.saturating_sub(self.origin));
+        builder.event(track, start, Dur::from_ns(ends.1.saturating_sub(ends.0)), kind, args);
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +251,7 @@ mod tests {
         };
         assert_eq!(length("request"), (1, 100, 8_000));
         assert_eq!(length("queue"), (1, 200, 3_000));
-        assert_eq!(length("compute"), (1, 3_300, 4_000));
+        assert_eq!(length("simple 1"), (3, 3_200, 100));
         assert_eq!(length("model of an ensemble"), (1, 1_100, 1_000));
         assert_eq!(trace.notes()[0].count, 1);
     }
