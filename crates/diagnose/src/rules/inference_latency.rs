@@ -139,7 +139,9 @@ impl Cause for Served {
                 .to_owned()
         }));
         advice.extend(faster_calls(finding.framework, None));
-        let waiting = queue.map_or(String::new(), |(_, part)| format!("; {} of the mean is waiting in the queue", share(part)));
+        let waiting = queue.map_or(String::new(), |(_, part)| {
+            format!("; {} of the mean is waiting in the queue", share(part))
+        });
         Words {
             summary: format!(
                 "Inference latency: a request takes {} at the median and {} at the 90th percentile{waiting}.",
@@ -156,7 +158,9 @@ impl Cause for Served {
                 queue.map(|(queue, _)| {
                     format!("In the queue: {} of {} on average.", duration_ms(queue), duration_ms(ms.mean))
                 }),
-                Some("Requests overlap, so the breakdown is of the server and not of one request.".to_owned()),
+                Some(
+                    "Requests overlap, so the breakdown is of the server and not of one request.".to_owned(),
+                ),
             ]
             .into_iter()
             .flatten()

@@ -30,9 +30,7 @@ pub(super) fn read(
     let (name, value) = parts(builder, sequence, file, range, 0);
     let datum = match value? {
         Found::Number(datum) => datum,
-        Found::Text(range) => {
-            Datum::Str(builder.strings.intern_bytes(file.get(range).unwrap_or_default()))
-        }
+        Found::Text(range) => Datum::Str(builder.strings.intern_bytes(file.get(range).unwrap_or_default())),
         Found::Interned(number) => sequence.text(Table::Texts, number).map_or(Datum::Null, Datum::Str),
         Found::Json(text) => Datum::Json(builder.strings.intern(&text)),
     };
@@ -101,7 +99,10 @@ fn nested(
             }
             Some(Found::Text(range)) => quote(&lossy(file, range), &mut text),
             Some(Found::Interned(number)) => {
-                quote(sequence.text(Table::Texts, number).map_or("", |id| builder.strings.get(id)), &mut text);
+                quote(
+                    sequence.text(Table::Texts, number).map_or("", |id| builder.strings.get(id)),
+                    &mut text,
+                );
             }
             Some(Found::Json(json)) => text.push_str(&json),
             Some(Found::Number(_)) | None => text.push_str("null"),

@@ -125,7 +125,11 @@ impl Clocks {
         }
         let shown = self.shown.get(&from).filter(|_| hops > 0)?;
         let reading = |number: usize, clock: ClockId| {
-            self.snapshots.get(number)?.iter().find(|reading| reading.clock == clock).map(|reading| reading.ns)
+            self.snapshots
+                .get(number)?
+                .iter()
+                .find(|reading| reading.clock == clock)
+                .map(|reading| reading.ns)
         };
         let before = shown.partition_point(|&number| reading(number, from).is_some_and(|ns| ns <= at));
         let number = *shown.get(before.saturating_sub(1))?;

@@ -219,12 +219,7 @@ impl Scheduling {
     }
 }
 
-fn note_state(
-    states: &mut FxHashMap<i64, Vec<(i64, &'static str)>>,
-    tid: i64,
-    ns: i64,
-    state: &'static str,
-) {
+fn note_state(states: &mut FxHashMap<i64, Vec<(i64, &'static str)>>, tid: i64, ns: i64, state: &'static str) {
     if tid != 0 && (states.len() < MOST_THREADS || states.contains_key(&tid)) {
         states.entry(tid).or_default().push((ns, state));
     }
@@ -240,7 +235,13 @@ fn reason(bits: i64) -> &'static str {
     }
 }
 
-fn put(builder: &mut TraceBuilder, track: TrackId, kind: stepscope_trace::KindId, ends: (i64, i64), origin: i64) {
+fn put(
+    builder: &mut TraceBuilder,
+    track: TrackId,
+    kind: stepscope_trace::KindId,
+    ends: (i64, i64),
+    origin: i64,
+) {
     let start = Time::from_ns(ends.0.saturating_sub(origin));
     builder.event(track, start, Dur::from_ns(ends.1.saturating_sub(ends.0).max(0)), kind, None);
 }

@@ -109,7 +109,8 @@ impl Loader<'_> {
         self.put_back(writer, sequence);
         let node = self.gpu_node(work.gpu, queue);
         let stage = stage.map_or("", |stage| self.builder.strings.get(stage));
-        let category = STAGES.iter().find(|(name, _)| *name == stage).map_or(KERNEL, |(_, category)| category);
+        let category =
+            STAGES.iter().find(|(name, _)| *name == stage).map_or(KERNEL, |(_, category)| category);
         let category = self.builder.strings.intern(category);
         let kind = self.builder.kind(Kind { category, ..Kind::slice(name) });
         let args = ArgSpan { from: from as u32, to: self.args.len() as u32 };
@@ -117,13 +118,7 @@ impl Loader<'_> {
     }
 
     /// The kernel's name, else the event's, else that of its stage.
-    fn work_name(
-        &mut self,
-        file: &[u8],
-        work: &Work,
-        sequence: &Sequence,
-        stage: Option<StrId>,
-    ) -> StrId {
+    fn work_name(&mut self, file: &[u8], work: &Work, sequence: &Sequence, stage: Option<StrId>) -> StrId {
         let text = |table, number: Option<u64>| sequence.text(table, number?);
         text(Table::Kernels, work.kernel)
             .or_else(|| {
@@ -191,7 +186,8 @@ impl Loader<'_> {
             (4, Payload::Varint(number)) => value = Some(Datum::UInt(number)),
             (5, Payload::Fixed64(bits)) => value = Some(Datum::Float(f64::from_bits(bits))),
             (6, Payload::Len(range)) => {
-                value = Some(Datum::Str(self.builder.strings.intern_bytes(file.get(range).unwrap_or_default())));
+                value =
+                    Some(Datum::Str(self.builder.strings.intern_bytes(file.get(range).unwrap_or_default())));
             }
             (7, Payload::Varint(number)) => value = sequence.text(Table::Texts, number).map(Datum::Str),
             _ => {}

@@ -144,7 +144,8 @@ impl<'b> Loader<'b> {
             Some(Content::TrackDescriptor(range)) => self.nodes.describe(&mut self.builder, file, range),
             Some(Content::ThreadDescriptor(range)) => {
                 let found = self.nodes.thread(&mut self.builder, file, range);
-                if let (Some((id, reference)), Some(Some(sequence))) = (found, self.sequences.get_mut(writer)) {
+                if let (Some((id, reference)), Some(Some(sequence))) = (found, self.sequences.get_mut(writer))
+                {
                     sequence.thread = Some(id);
                     sequence.reference_us = reference;
                 }
@@ -232,7 +233,11 @@ impl<'b> Loader<'b> {
         let pid = GPU_BASE.saturating_sub(gpu);
         let title = self.builder.strings.intern(&format!("GPU {gpu}"));
         self.nodes.process_names.insert(pid, title);
-        self.own_node(Owner::Named(Some(pid), name), true, Node { name, process: Some(pid), ..Node::default() })
+        self.own_node(
+            Owner::Named(Some(pid), name),
+            true,
+            Node { name, process: Some(pid), ..Node::default() },
+        )
     }
 
     /// Makes slices, tracks and arrows of everything, and freezes the trace.
@@ -257,7 +262,12 @@ impl<'b> Loader<'b> {
         builder.note(NoteKind::Unpaired, "", oddities.unpaired, None);
         builder.note(NoteKind::NegativeDuration, "", oddities.negative, None);
         builder.note(NoteKind::DroppedByRecorder, "packets", self.lost, None);
-        builder.note(NoteKind::DroppedByRecorder, "packets without the names that they refer to", self.skipped, None);
+        builder.note(
+            NoteKind::DroppedByRecorder,
+            "packets without the names that they refer to",
+            self.skipped,
+            None,
+        );
         builder.note(NoteKind::DroppedByRecorder, "events of the kernel", lost, None);
         builder.note(NoteKind::DanglingReference, "clock", self.clocks.unconnected, None);
         self.builder.finish()

@@ -102,7 +102,12 @@ impl Nodes {
     }
 
     /// A process' number, and its name if there is one.
-    pub(super) fn process(&mut self, builder: &mut TraceBuilder, file: &[u8], range: Range<usize>) -> Option<i64> {
+    pub(super) fn process(
+        &mut self,
+        builder: &mut TraceBuilder,
+        file: &[u8],
+        range: Range<usize>,
+    ) -> Option<i64> {
         let (mut pid, mut name, mut command) = (None, None, None);
         walk(file, range, |field| match (field.number, field.value) {
             (1, Payload::Varint(value)) => pid = Some(value as i64),

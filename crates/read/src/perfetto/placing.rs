@@ -81,7 +81,9 @@ impl<'n> Placing<'n> {
             points::slices(all, &group, last, &mut oddities, |slice| found.push(slice));
             for slice in found {
                 let track = self.track(builder, &slice, &overlapping);
-                let of = |span: points::ArgSpan| args.get(span.from as usize..span.to as usize).unwrap_or_default();
+                let of = |span: points::ArgSpan| {
+                    args.get(span.from as usize..span.to as usize).unwrap_or_default()
+                };
                 let record = match (of(slice.args), of(slice.end_args)) {
                     ([], []) => None,
                     (own, []) => self.writer.push(builder, own),
@@ -122,7 +124,12 @@ impl<'n> Placing<'n> {
         first.into_iter().map(|(owner, (_, several))| (owner, several)).collect()
     }
 
-    fn track(&mut self, builder: &mut TraceBuilder, slice: &Slice, overlapping: &FxHashMap<Owner, bool>) -> TrackId {
+    fn track(
+        &mut self,
+        builder: &mut TraceBuilder,
+        slice: &Slice,
+        overlapping: &FxHashMap<Owner, bool>,
+    ) -> TrackId {
         let kind = builder.kind_of(slice.kind);
         let class = *self.classes.entry(kind.category).or_insert_with(|| {
             let text = builder.strings.get(kind.category);
@@ -131,7 +138,9 @@ impl<'n> Placing<'n> {
         let owner = self.nodes.owner(slice.node);
         let (pid, tid) = match owner {
             Owner::Thread(pid, tid) => (Id::Number(pid), Id::Number(tid)),
-            Owner::Unnamed(pid, number) => (pid.map_or(Id::Missing, Id::Number), Id::Number(i64::from(number))),
+            Owner::Unnamed(pid, number) => {
+                (pid.map_or(Id::Missing, Id::Number), Id::Number(i64::from(number)))
+            }
             Owner::Named(pid, name) => {
                 let several = overlapping.get(&owner) == Some(&true) && class == Class::Neutral;
                 let pid = agent(builder, name).or(pid.map(Id::Number)).unwrap_or(Id::Missing);
@@ -164,7 +173,9 @@ impl<'n> Placing<'n> {
         for &(node, ns, value) in samples {
             let track = *tracks.entry(node).or_insert_with(|| {
                 let (pid, name) = match self.nodes.owner(node) {
-                    Owner::Thread(pid, _) => (Some(pid), self.nodes.get(node).map(|it| it.name).unwrap_or_default()),
+                    Owner::Thread(pid, _) => {
+                        (Some(pid), self.nodes.get(node).map(|it| it.name).unwrap_or_default())
+                    }
                     Owner::Named(pid, name) => (pid, name),
                     Owner::Unnamed(pid, _) => (pid, StrId::default()),
                 };

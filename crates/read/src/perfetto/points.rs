@@ -92,7 +92,9 @@ pub(super) fn slices(
                 None => oddities.unpaired += 1,
             },
             What::Instant => close(*point, point.ns, ArgSpan::default(), oddities),
-            What::Whole(length) => close(*point, point.ns.saturating_add(length), ArgSpan::default(), oddities),
+            What::Whole(length) => {
+                close(*point, point.ns.saturating_add(length), ArgSpan::default(), oddities)
+            }
             What::State => {
                 if let Some(before) = state.replace(*point) {
                     close(before, point.ns, ArgSpan::default(), oddities);

@@ -59,7 +59,11 @@ fn tracks_of_one_thread_are_one_and_slices_that_overlap_stay() {
         let at = |ns: u64| Some(1_000 + n * 1_000 + ns);
         file = file
             .with(&packet(1, None).track(100 + n, 2, "stream 7"))
-            .with(&packet(1, at(0)).begin(100 + n, "k", ("metadata", "\"grid\": [1, 1, 1], \"correlation\": 5")))
+            .with(&packet(1, at(0)).begin(
+                100 + n,
+                "k",
+                ("metadata", "\"grid\": [1, 1, 1], \"correlation\": 5"),
+            ))
             .with(&packet(1, at(5_000)).event(EventType::End, 100 + n, None));
     }
     let trace = read(file.bytes()).unwrap();
@@ -80,7 +84,8 @@ fn what_is_not_paired_or_not_named_is_counted() {
         .with(&packet(4, Some(30)).flags(2).event(EventType::Begin, 5, Some(1)));
     let trace = read(file.bytes()).unwrap();
     assert_eq!(trace.events(), 2);
-    let note = |kind: NoteKind| trace.notes().iter().filter(|note| note.kind == kind).map(|note| note.count).sum();
+    let note =
+        |kind: NoteKind| trace.notes().iter().filter(|note| note.kind == kind).map(|note| note.count).sum();
     let (unpaired, dropped): (u64, u64) = (note(NoteKind::Unpaired), note(NoteKind::DroppedByRecorder));
     assert_eq!((unpaired, dropped), (2, 1));
     let open = events(&trace, TrackKind::Thread);

@@ -50,7 +50,15 @@ impl Event {
     fn clear(&mut self) {
         let Event { category_numbers, categories, annotations, extra, extra_tracks, flows, .. } =
             std::mem::take(self);
-        *self = Event { category_numbers, categories, annotations, extra, extra_tracks, flows, ..Event::default() };
+        *self = Event {
+            category_numbers,
+            categories,
+            annotations,
+            extra,
+            extra_tracks,
+            flows,
+            ..Event::default()
+        };
         self.category_numbers.clear();
         self.categories.clear();
         self.annotations.clear();
@@ -175,7 +183,8 @@ impl Loader<'_> {
     /// The category; several are joined with commas.
     fn category(&mut self, file: &[u8], event: &Event, sequence: &Sequence) -> StrId {
         let strings = &mut self.builder.strings;
-        let interned = event.category_numbers.iter().filter_map(|&number| sequence.text(Table::Categories, number));
+        let interned =
+            event.category_numbers.iter().filter_map(|&number| sequence.text(Table::Categories, number));
         let mut all: Vec<StrId> = interned.collect();
         for range in &event.categories {
             all.push(strings.intern_bytes(file.get(range.clone()).unwrap_or_default()));

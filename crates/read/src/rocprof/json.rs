@@ -129,7 +129,9 @@ fn take_agent(agent: &Json<'_>, sink: &mut Sink) {
         b"max_engine_clk_fcompute" => found.clock_mhz = value.int().and_then(|mhz| u64::try_from(mhz).ok()),
         b"wave_front_size" => found.wave = value.int().and_then(|size| u32::try_from(size).ok()),
         b"max_waves_per_cu" => found.waves_per_unit = value.int().and_then(|count| u32::try_from(count).ok()),
-        b"lds_size_in_kb" => found.local_bytes = value.int().and_then(|kb| u64::try_from(kb).ok()).map(|kb| kb << 10),
+        b"lds_size_in_kb" => {
+            found.local_bytes = value.int().and_then(|kb| u64::try_from(kb).ok()).map(|kb| kb << 10)
+        }
         b"gpu_index" | b"logical_node_type_id" => number = value.int().filter(|&index| index >= 0).or(number),
         _ => {}
     });
@@ -238,7 +240,8 @@ fn take_record(record: &Json<'_>, sort: Sort, pid: i64, names: &Names, sink: &mu
     let (place, name, launch) = match sort {
         Sort::Kernel => {
             let symbol = names.kernels.get(&found.kernel).copied().unwrap_or_default();
-            let launch = Launch { registers: symbol.registers, local_bytes: symbol.local_bytes, ..found.launch };
+            let launch =
+                Launch { registers: symbol.registers, local_bytes: symbol.local_bytes, ..found.launch };
             (Place::Queue { agent: found.agent, queue: found.queue }, symbol.name, Some(launch))
         }
         Sort::Copy => {

@@ -42,14 +42,28 @@ struct Import<'d, 's> {
 
 /// Columns that say where a record ran and how long, in both versions.
 const WHERE: [&str; 11] = [
-    "track_id", "pid", "tid", "agent_id", "queue_id", "stream_id", "start_id", "end_id", "start", "end", "event_id",
+    "track_id",
+    "pid",
+    "tid",
+    "agent_id",
+    "queue_id",
+    "stream_id",
+    "start_id",
+    "end_id",
+    "start",
+    "end",
+    "event_id",
 ];
 
 /// Reads all recordings of a database.
 pub(super) fn read(database: &Database, sink: &mut Sink) {
     const FIRST: &str = "rocpd_string";
-    let suffixes: Vec<String> =
-        database.tables().into_iter().filter_map(|name| name.strip_prefix(FIRST)).map(str::to_owned).collect();
+    let suffixes: Vec<String> = database
+        .tables()
+        .into_iter()
+        .filter_map(|name| name.strip_prefix(FIRST))
+        .map(str::to_owned)
+        .collect();
     for suffix in suffixes {
         let mut import = Import {
             database,
@@ -122,7 +136,8 @@ impl Import<'_, '_> {
         let columns = ["id", "display_name", "kernel_name", "arch_vgpr_count"];
         self.rows("rocpd_info_kernel_symbol", &columns, |import, row| {
             let Some(id) = row.int(0) else { return };
-            let name = row.text(1).filter(|name| !name.is_empty()).or_else(|| row.text(2)).unwrap_or_default();
+            let name =
+                row.text(1).filter(|name| !name.is_empty()).or_else(|| row.text(2)).unwrap_or_default();
             let name = import.sink.text(&name);
             import.symbols.insert(id, Symbol { name, registers: row.int(3) });
         });
@@ -150,8 +165,11 @@ impl Import<'_, '_> {
     fn agents(&mut self) {
         let columns = ["id", "type", "type_index", "product_name", "name", "extdata"];
         self.rows("rocpd_info_agent", &columns, |import, row| {
-            let Some(id) = row.int(0).filter(|_| row.text(1).is_some_and(|kind| kind == "GPU")) else { return };
-            let name = row.text(3).filter(|name| !name.is_empty()).or_else(|| row.text(4)).unwrap_or_default();
+            let Some(id) = row.int(0).filter(|_| row.text(1).is_some_and(|kind| kind == "GPU")) else {
+                return;
+            };
+            let name =
+                row.text(3).filter(|name| !name.is_empty()).or_else(|| row.text(4)).unwrap_or_default();
             let number = row.int(2).unwrap_or(import.sink.agents.len() as i64);
             let mut agent = Agent { number, name: name.into_owned(), ..Agent::default() };
             let details = row.text(5).unwrap_or_default();
@@ -179,8 +197,14 @@ impl Import<'_, '_> {
 
     fn records(&mut self) {
         let kernels = [
-            "kernel_id", "grid_size_x", "grid_size_y", "grid_size_z", "workgroup_size_x", "workgroup_size_y",
-            "workgroup_size_z", "group_segment_size",
+            "kernel_id",
+            "grid_size_x",
+            "grid_size_y",
+            "grid_size_z",
+            "workgroup_size_x",
+            "workgroup_size_y",
+            "workgroup_size_z",
+            "group_segment_size",
         ];
         self.rows("rocpd_kernel_dispatch", &[&WHERE[..], &kernels[..]].concat(), |import, row| {
             let (track, start, end, correlation, _) = import.common(row);

@@ -40,11 +40,19 @@ impl Sort {
 /// Where a record belongs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    Thread { pid: i64, tid: i64 },
+    Thread {
+        pid: i64,
+        tid: i64,
+    },
     /// A queue of the GPU with this number in the file.
-    Queue { agent: i64, queue: i64 },
+    Queue {
+        agent: i64,
+        queue: i64,
+    },
     /// Copies of a GPU.
-    Copies { agent: i64 },
+    Copies {
+        agent: i64,
+    },
 }
 
 /// A GPU as the file describes it.
@@ -108,7 +116,11 @@ impl Sink {
         let origin = *self.origin.get_or_insert(record.start);
         let track = self.track(record.place);
         let category = self.builder.strings.intern(record.sort.category());
-        let form = if record.sort == Sort::Marker && record.end <= record.start { Form::Instant } else { Form::Slice };
+        let form = if record.sort == Sort::Marker && record.end <= record.start {
+            Form::Instant
+        } else {
+            Form::Slice
+        };
         let kind = self.builder.kind(Kind { category, form, ..Kind::slice(record.name) });
         let mut own = Vec::with_capacity(3);
         let mut put = |sink: &mut Sink, key: &str, value: Option<i64>| {
@@ -118,7 +130,8 @@ impl Sink {
         put(self, "stream", record.stream);
         put(self, "bytes", record.bytes);
         let shared = record.launch.map(|launch| self.launch(&launch)).unwrap_or_default();
-        let args = if own.is_empty() && shared.is_empty() { None } else { self.builder.arena.push(&own, &shared) };
+        let args =
+            if own.is_empty() && shared.is_empty() { None } else { self.builder.arena.push(&own, &shared) };
         self.negative += u64::from(record.end < record.start);
         let start = Time::from_ns(record.start.saturating_sub(origin));
         let dur = Dur::from_ns(record.end.saturating_sub(record.start).max(0));
@@ -131,13 +144,20 @@ impl Sink {
             .grid
             .iter()
             .zip(&launch.group)
-            .map(|(&all, &one)| if one > 0 { all.max(0).unsigned_abs().div_ceil(one.unsigned_abs()) as i64 } else { 0 })
+            .map(
+                |(&all, &one)| {
+                    if one > 0 { all.max(0).unsigned_abs().div_ceil(one.unsigned_abs()) as i64 } else { 0 }
+                },
+            )
             .collect();
         let mut args = Vec::with_capacity(4);
         for (key, sides) in [("grid", &blocks[..]), ("block", &launch.group[..])] {
             if sides.iter().all(|&side| side > 0) {
                 let text = format!("{sides:?}");
-                args.push((self.builder.strings.intern(key), Datum::Json(self.builder.strings.intern(&text))));
+                args.push((
+                    self.builder.strings.intern(key),
+                    Datum::Json(self.builder.strings.intern(&text)),
+                ));
             }
         }
         let numbers = [("registers per thread", launch.registers), ("shared memory", launch.local_bytes)];
@@ -187,7 +207,8 @@ impl Sink {
 
     /// Describes the GPUs that worked, and freezes the trace.
     pub(super) fn finish(mut self) -> Trace {
-        let mut used: Vec<(i64, ProcessId)> = self.devices.iter().map(|(&agent, &process)| (agent, process)).collect();
+        let mut used: Vec<(i64, ProcessId)> =
+            self.devices.iter().map(|(&agent, &process)| (agent, process)).collect();
         used.sort_unstable_by_key(|(_, process)| *process);
         for (id, process) in used {
             let agent = self.agents.get(&id).cloned().unwrap_or(Agent { number: id, ..Agent::default() });
@@ -200,7 +221,10 @@ impl Sink {
                 multiprocessors: agent.units,
                 clock_khz: agent.clock_mhz.map(|mhz| mhz.saturating_mul(1_000)),
                 warp_size: agent.wave,
-                max_threads_per_multiprocessor: agent.waves_per_unit.zip(agent.wave).map(|(a, b)| a.saturating_mul(b)),
+                max_threads_per_multiprocessor: agent
+                    .waves_per_unit
+                    .zip(agent.wave)
+                    .map(|(a, b)| a.saturating_mul(b)),
                 shared_memory_per_multiprocessor: agent.local_bytes,
                 ..Device::new(DeviceKind::Gpu, agent.number)
             });

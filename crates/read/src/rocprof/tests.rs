@@ -34,8 +34,14 @@ fn named(expected: &[(&str, i64, i64)]) -> Vec<(String, i64, i64)> {
 }
 
 fn check(trace: &Trace) {
-    assert_eq!(events(trace, TrackKind::Stream), named(&[("Memcpy HtoD", 1_000, 1_000), ("k(float*)", 4_000, 4_000)]));
-    assert_eq!(events(trace, TrackKind::Thread), named(&[("train_step", 0, 8_500), ("hipLaunchKernel", 3_000, 500)]));
+    assert_eq!(
+        events(trace, TrackKind::Stream),
+        named(&[("Memcpy HtoD", 1_000, 1_000), ("k(float*)", 4_000, 4_000)])
+    );
+    assert_eq!(
+        events(trace, TrackKind::Thread),
+        named(&[("train_step", 0, 8_500), ("hipLaunchKernel", 3_000, 500)])
+    );
     let device = &trace.devices()[0];
     assert_eq!((trace.str(device.name), device.number), ("AMD Instinct MI300X", 0));
     assert_eq!((device.multiprocessors, device.max_threads_per_multiprocessor), (Some(304), Some(2_048)));
@@ -46,7 +52,13 @@ fn check(trace: &Trace) {
         args.push(format!("{}={text}", trace.str(key)));
     });
     args.sort();
-    let wanted = ["block=[256, 1, 1]", "correlation=9", "grid=[4, 2, 1]", "registers per thread=32", "shared memory=1024"];
+    let wanted = [
+        "block=[256, 1, 1]",
+        "correlation=9",
+        "grid=[4, 2, 1]",
+        "registers per thread=32",
+        "shared memory=1024",
+    ];
     assert!(wanted.iter().all(|wanted| args.iter().any(|arg| arg == wanted)), "{args:?}");
 }
 
@@ -62,7 +74,11 @@ fn kernels_copies_calls_and_markers_are_read_with_their_launch() {
 fn database(by_number: bool) -> Vec<u8> {
     let file = tempfile::NamedTempFile::new().unwrap();
     let connection = rusqlite::Connection::open(file.path()).unwrap();
-    let place = if by_number { "track_id, start_id, end_id" } else { "pid, tid, agent_id, queue_id, stream_id, start, \"end\"" };
+    let place = if by_number {
+        "track_id, start_id, end_id"
+    } else {
+        "pid, tid, agent_id, queue_id, stream_id, start, \"end\""
+    };
     let put = |pid: i64, tid: i64, agent: i64, queue: i64, start: i64, end: i64| {
         if by_number {
             format!("{}, {start}, {end}", agent * 10 + queue + 1)

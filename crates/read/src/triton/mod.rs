@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use memchr::memmem;
 use stepscope_trace::{
-    Clock, Datum, Delivers, Dur, Format, Kind, NoteKind, ProcessId, ProcessKind, Time, Trace, TraceBuilder, TrackId,
-    TrackKind,
+    Clock, Datum, Delivers, Dur, Format, Kind, NoteKind, ProcessId, ProcessKind, Time, Trace, TraceBuilder,
+    TrackId, TrackKind,
 };
 
 use crate::json::Json;
@@ -92,7 +92,11 @@ impl Reader for TritonReader {
         let count = requests.len() as u64;
         if add(&mut builder, &requests) == 0 {
             let what = "it has no request with a start and an end".to_owned();
-            return Err(ReadError::Damaged { path: input.path().to_owned(), what, offset: broken.unwrap_or(0) as u64 });
+            return Err(ReadError::Damaged {
+                path: input.path().to_owned(),
+                what,
+                offset: broken.unwrap_or(0) as u64,
+            });
         }
         progress.advance(bytes.len() as u64, count);
         Ok(builder.finish())
@@ -144,7 +148,12 @@ fn add(builder: &mut TraceBuilder, requests: &BTreeMap<i64, Request>) -> u64 {
         let inside = request.parent.is_some_and(|parent| requests.contains_key(&parent));
         match request.span("REQUEST_START", "REQUEST_END") {
             Some(ends) => {
-                rows.operation(builder, if inside { "model of an ensemble" } else { "request" }, request, ends);
+                rows.operation(
+                    builder,
+                    if inside { "model of an ensemble" } else { "request" },
+                    request,
+                    ends,
+                );
                 added += 1;
             }
             None => unpaired += 1,
@@ -176,7 +185,9 @@ impl Rows {
     fn models(&mut self, builder: &mut TraceBuilder, requests: &BTreeMap<i64, Request>) {
         let mut work: Vec<(i64, i64, &Request)> = requests
             .values()
-            .filter_map(|request| request.span("COMPUTE_START", "COMPUTE_END").map(|(from, to)| (from, to, request)))
+            .filter_map(|request| {
+                request.span("COMPUTE_START", "COMPUTE_END").map(|(from, to)| (from, to, request))
+            })
             .collect();
         work.sort_by_key(|(from, to, _)| (*from, *to));
         let mut free: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
