@@ -93,7 +93,7 @@ pub(super) fn slices(
             },
             What::Instant => close(*point, point.ns, ArgSpan::default(), oddities),
             What::Whole(length) => {
-                close(*point, point.ns.saturating_add(length), ArgSpan::default(), oddities)
+                close(*point, point.ns.saturating_add(length), ArgSpan::default(), oddities);
             }
             What::State => {
                 if let Some(before) = state.replace(*point) {

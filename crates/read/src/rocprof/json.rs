@@ -130,7 +130,7 @@ fn take_agent(agent: &Json<'_>, sink: &mut Sink) {
         b"wave_front_size" => found.wave = value.int().and_then(|size| u32::try_from(size).ok()),
         b"max_waves_per_cu" => found.waves_per_unit = value.int().and_then(|count| u32::try_from(count).ok()),
         b"lds_size_in_kb" => {
-            found.local_bytes = value.int().and_then(|kb| u64::try_from(kb).ok()).map(|kb| kb << 10)
+            found.local_bytes = value.int().and_then(|kb| u64::try_from(kb).ok()).map(|kb| kb << 10);
         }
         b"gpu_index" | b"logical_node_type_id" => number = value.int().filter(|&index| index >= 0).or(number),
         _ => {}

@@ -33,8 +33,8 @@ pub fn parse(text: &str) -> Vec<Shape> {
                 depth = depth.saturating_sub(1);
             }
             b'"' => {
-                at +=
-                    bytes.get(at + 1..).and_then(|rest| rest.iter().position(|&b| b == b'"')).unwrap_or(0) + 1
+                at += bytes.get(at + 1..).and_then(|rest| rest.iter().position(|&b| b == b'"')).unwrap_or(0)
+                    + 1;
             }
             b'0'..=b'9' => {
                 let digits =
