@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 use stepscope_analyze::breakdown::selection::Range;
 use stepscope_analyze::work::programs::{Bound, GroupBy, Programs, ProgramsPartial};
-use stepscope_analyze::{Context, Selection};
+use stepscope_analyze::{Analysis, Context, Selection};
 use stepscope_read::{Input, Progress, Reader, XPlaneReader};
 use stepscope_testkit::corpus::{corpus, files_below};
 use stepscope_trace::Trace;
@@ -27,7 +27,7 @@ fn programs(path: &str) -> Option<Programs> {
     let trace = open(&corpus(path)?);
     let whole = Selection { range: Range::Whole, ..Selection::default() };
     let context = Context::new(&trace, "host").selecting(whole);
-    Some(ProgramsPartial::of(&context).finish(None))
+    Some(ProgramsPartial::of(&context).finish())
 }
 
 fn oracle(path: &str) -> Option<Json> {

@@ -47,18 +47,31 @@ fn of_profile(facts: &Facts) -> Vec<Finding> {
     let found: Vec<&str> = findings.iter().map(Finding::id).collect();
     findings.retain(|finding| !finding.yields_to.iter().any(|rule| found.contains(&rule.id)));
     findings.sort_by(order);
-    // Those that promise something are served before those that only describe.
-    let (mut promising, describing): (Vec<Finding>, Vec<Finding>) =
-        findings.into_iter().partition(|finding| finding.winnable.is_some() || finding.claims.is_empty());
-    promising.extend(describing);
-    let mut findings = promising;
-    settle(&mut findings, facts);
+    // Those that promise something are served before those that only describe. What refines others promises too, but takes
+    // nothing from what describes.
+    let (mut refining, others): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.cause.refines());
+    let (mut promising, mut describing): (Vec<Finding>, Vec<Finding>) =
+        others.into_iter().partition(|finding| finding.winnable.is_some() || finding.claims.is_empty());
+    let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
+    settle(&mut promising, facts, &mut left);
+    settle(&mut describing, facts, &mut left.clone());
+    settle(&mut refining, facts, &mut left);
+    let mut findings: Vec<Finding> = promising.into_iter().chain(describing).chain(refining).collect();
     findings.sort_by(order);
     // What others have a better claim to is not worth saying twice.
     let step = facts.summary.length_ms();
     findings.retain(|finding| {
         step <= 0.0 || finding.claims.is_empty() || finding.claimed_ms() / step >= thresholds::NOTABLE
     });
+    let refined: Vec<Category> = findings
+        .iter()
+        .filter(|finding| finding.cause.refines())
+        .flat_map(|finding| finding.claims.iter().map(|(category, _)| *category))
+        .collect();
+    for finding in findings.iter_mut().filter(|finding| !finding.cause.refines()) {
+        finding.refined = finding.claims.iter().any(|(category, _)| refined.contains(category));
+    }
     if is_tiny(facts) {
         findings.retain(Finding::is_about_trust);
     }
@@ -95,7 +108,8 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     };
     let leads = |finding: &Finding| match finding.rule.about {
         About::Trust { .. } => 0,
-        _ if finding.cause.is_noise() => 4,
+        _ if finding.cause.is_noise() => 5,
+        _ if finding.cause.refines() => 4,
         About::Goal => 1,
         _ if finding.cause.leads() => 2,
         _ => 3,
@@ -109,11 +123,11 @@ fn order(a: &Finding, b: &Finding) -> std::cmp::Ordering {
         .then(a.id().cmp(b.id()))
 }
 
-fn settle(findings: &mut [Finding], facts: &Facts) {
+/// Serves claims in order from what is left of each category.
+fn settle(findings: &mut [Finding], facts: &Facts, left: &mut BTreeMap<Category, f64>) {
     let step = facts.summary.length_ms();
     let stepless = facts.timeline && facts.summary.bound().is_some_and(|host| host.whole_capture);
     let has_device = facts.has_device();
-    let mut left: BTreeMap<Category, f64> = facts.summary.breakdown_ms.iter().copied().collect();
     for finding in findings {
         finding.stepless = stepless;
         finding.has_device = has_device;
@@ -205,3 +219,5 @@ impl Finding {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::facts as sketched;

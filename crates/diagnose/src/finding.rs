@@ -69,6 +69,12 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Does it say more about time that another finding explains? Then it comes behind all that do, and takes nothing from
+    /// what only describes: it is the verdict only if nothing else is found.
+    fn refines(&self) -> bool {
+        false
+    }
+
     /// Does it show that the rest of the recording says nothing about a loop's habits?
     fn hides_habits(&self) -> bool {
         false
@@ -123,6 +129,8 @@ pub struct Finding {
     pub has_device: bool,
     /// There are no steps: all figures are of the whole capture; set by the engine.
     pub stepless: bool,
+    /// Other findings say more about the same time; set by the engine.
+    pub refined: bool,
 }
 
 impl Finding {
@@ -147,6 +155,7 @@ impl Finding {
             yields_to: Vec::new(),
             has_device: true,
             stepless: false,
+            refined: false,
         }
     }
 
@@ -255,7 +264,7 @@ impl Finding {
 
     /// Does part of what it is about belong to other findings?
     pub fn shares_with_others(&self) -> bool {
-        sentences::of_others(self).is_some()
+        self.refined || sentences::of_others(self).is_some()
     }
 
     /// What it is about, of the step: `34.9 ms of 39.8 ms (88 %)`; `fallback_ms` if it owns nothing.

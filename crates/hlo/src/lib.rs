@@ -6,6 +6,7 @@
 //! cost      operations and bytes per instruction, by XLA's own rules
 //! memory    the compiler's buffers, and who is live at the peak
 //! text      programs as XLA prints them
+//! movement  data that moves without being computed
 //! scope     the user's scopes, and the phase of a training step
 //! ```
 //!
@@ -19,6 +20,7 @@ mod fields;
 mod frames;
 mod memory;
 mod module;
+mod movement;
 mod read;
 mod schema;
 mod scope;
@@ -26,13 +28,14 @@ mod shape;
 mod text;
 
 pub use collective::{Collective, collective_kind};
-pub use cost::{Cost, Costs, MatrixType};
+pub use cost::{Cost, Costs, MatrixType, Users};
 pub use frames::{Frames, Source};
 pub use memory::{Allocation, AllocationKind, Buffer, Buffers, HeapPoint, LiveBuffer, MemoryUse};
 pub use module::{
     Alias, Computation, ComputationId, ConvolutionDims, DotDims, Instruction, InstructionId, Module,
     WindowDim,
 };
+pub use movement::{HOST_SPACE, MAIN_SPACE, Movement, space_name};
 pub use scope::{Phase, Phases, label, primitive, scope};
 pub use shape::{ElementType, Layout, Shape};
 pub use text::TextOptions;

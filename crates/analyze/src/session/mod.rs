@@ -35,6 +35,7 @@ use crate::work::functions::FunctionsPartial;
 use crate::work::kernels::KernelsPartial;
 use crate::work::ops::OpsPartial;
 use crate::work::program_types::ProgramTypes;
+use crate::work::programs::ProgramsPartial;
 
 pub use gathering::{Gathering, Timeline};
 
@@ -170,6 +171,8 @@ analyses! {
         collectives: CollectivesPartial,
     }
     {
+        /// Compiled programs, joined with what ran.
+        programs: ProgramsPartial,
         /// Types of the products of attached programs.
         program_types: ProgramTypes,
         /// Hardware counters of kernels.

@@ -15,7 +15,7 @@ use crate::facts::{
 };
 
 /// Facts about steps that are all alike, with these milliseconds a category.
-fn facts(owned: &[(Category, u16)]) -> Facts {
+pub(crate) fn facts(owned: &[(Category, u16)]) -> Facts {
     let mut shares = Shares::default();
     owned.iter().for_each(|&(category, ms)| shares.add(category, Dur::from_us(i64::from(ms) * 1_000)));
     let length = shares.total();
@@ -67,11 +67,11 @@ fn what_others_own_makes_a_finding_matter_less() {
             .owning(vec![(Category::Dispatch, ms)], Some(1.0))
     };
     let mut findings = [claiming(70.0), claiming(90.0), claiming(90.0)];
-    settle(&mut findings, &facts);
+    settle(&mut findings, &facts, &mut facts.summary.breakdown_ms.iter().copied().collect());
     let severities = findings.each_ref().map(|finding| finding.severity);
     assert_eq!(severities, [Severity::Critical, Severity::Warning, Severity::Info]);
     let whole = &mut [claiming(60.0)];
-    settle(whole, &facts);
+    settle(whole, &facts, &mut facts.summary.breakdown_ms.iter().copied().collect());
     assert_eq!(whole[0].severity, Severity::Critical, "nobody else owns part of it");
 }
 
@@ -232,6 +232,7 @@ fn the_answer_comes_before_the_doubts_about_it() {
 fn one_op_is_named_and_its_compute_is_not_claimed_twice() {
     let mut facts = facts(&[(Category::Compute, 100)]);
     let op = |name: &str, share: f64| OpCost {
+        origin: None,
         op_type: name.to_owned(),
         example: None,
         ms_per_step: 100.0 * share,

@@ -10,6 +10,7 @@ mod ops;
 mod parts;
 mod precision;
 mod profiled;
+mod programs;
 mod rebuilt;
 mod recording;
 
@@ -33,6 +34,7 @@ pub use ops::{ModelOps, OutputOps};
 pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine};
 pub use precision::Precision;
 pub use profiled::{ProfiledKernel, ProfiledKernels};
+pub use programs::{NamedOp, ProgramPart, ProgramTime, SourceLine, computes};
 pub use rebuilt::{Rebuilding, RebuiltFunction};
 pub use recording::Recording;
 

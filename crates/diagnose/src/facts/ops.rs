@@ -6,6 +6,7 @@ use stepscope_analyze::session::Session;
 use stepscope_analyze::time::summary::{DeviceRow, Summary};
 use stepscope_analyze::vocabulary::{Framework, is_output_op, names_torch_op};
 use stepscope_analyze::work::ops::{COLLECTIVE, OpRow, Ops, Where};
+use stepscope_analyze::work::programs::Origins;
 use stepscope_trace::DeviceKind;
 
 use super::{Evidence, OpCost};
@@ -45,7 +46,7 @@ impl Evidence for ModelOps {
     fn of(session: &Session) -> Self {
         let of_model =
             |row: &OpRow| !row.key.input && !is_output_op(&row.key.kind) && row.key.kind != COLLECTIVE;
-        ModelOps(op_costs(&session.ops, &session.summary, of_model))
+        ModelOps(op_costs(session, of_model))
     }
 }
 
@@ -55,12 +56,14 @@ pub struct OutputOps(pub Vec<OpCost>);
 
 impl Evidence for OutputOps {
     fn of(session: &Session) -> Self {
-        OutputOps(op_costs(&session.ops, &session.summary, |row| is_output_op(&row.key.kind)))
+        OutputOps(op_costs(session, |row| is_output_op(&row.key.kind)))
     }
 }
 
 /// Costs by type, the costliest first, each with the costliest op of that type.
-fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
+fn op_costs(session: &Session, wanted: impl Fn(&OpRow) -> bool) -> Vec<OpCost> {
+    let (ops, summary): (&Ops, &Summary) = (&session.ops, &session.summary);
+    let origins = Origins::of(&session.programs);
     let side = ops.side();
     let by_type = ops.by_type();
     // Kernels that no op is known to have launched have no type in common but that: each goes by its own name.
@@ -88,7 +91,9 @@ fn op_costs(ops: &Ops, summary: &Summary, wanted: impl Fn(&OpRow) -> bool) -> Ve
         .map(|row| {
             let is_kernel = row.key.kind == KERNEL;
             let example = examples.get(row.key.kind.as_str()).filter(|_| !is_kernel);
+            let named = example.map_or(row.key.name.as_str(), |op| &op.key.name);
             OpCost {
+                origin: origins.find(named).map(|origin| origin.words()),
                 op_type: if is_kernel { row.key.name.clone() } else { plain_type(&row.key.kind).to_owned() },
                 is_kernel,
                 example: example.map(|op| op.key.name.clone()).filter(|name| *name != row.key.kind),

@@ -7,6 +7,8 @@ pub struct OpCost {
     pub op_type: String,
     /// The op of that type that costs most, with its scope.
     pub example: Option<String>,
+    /// Where that op comes from, by its program: scopes, operation, line of source.
+    pub origin: Option<String>,
     /// Milliseconds per step; on one device where there are several.
     pub ms_per_step: f64,
     /// How many per step; on one device where there are several.

@@ -89,6 +89,11 @@ impl Rule {
         matches!(self.about, About::Trust { .. })
     }
 
+    /// The words of the command that shows more: `hlo ops` for the view `hlo_ops`.
+    pub fn command(&self) -> String {
+        self.view.replace('_', " ")
+    }
+
     /// The id as a title: `Input-bound`.
     pub fn title(&self) -> String {
         let words = if self.id.ends_with("-bound") { self.id.to_owned() } else { self.id.replace('-', " ") };

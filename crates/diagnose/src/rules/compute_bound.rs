@@ -26,11 +26,11 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::{Framework, is_callback, is_dense, is_opaque};
-use stepscope_text::{listed, quoted};
+use stepscope_text::{duration_ms, listed, quoted, share};
 
 use super::shared::is_jax;
 use super::shared::ops::cost;
-use crate::facts::{Facts, ModelOps, OpCost, Precision};
+use crate::facts::{Facts, ModelOps, OpCost, Precision, SourceLine};
 use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
 
@@ -82,7 +82,8 @@ fn check(facts: &Facts) -> Option<Finding> {
             false if is_jax(facts) => DOUBLE_XLA,
             false => DOUBLE,
         });
-        let cause = Compute { top, on_device: facts.on_device(), precision };
+        let lines = facts.source_lines();
+        let cause = Compute { top, lines, on_device: facts.on_device(), precision };
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
             .owning(facts.claims(&[Category::Compute]), gain)
             .sure(if gain.is_some() { 0.7 } else { 0.9 });
@@ -110,6 +111,8 @@ fn precision(facts: &Facts) -> Option<Precision> {
 pub struct Compute {
     /// The op types that cost most.
     pub top: Vec<OpCost>,
+    /// The lines of source that compiled programs spend most time in; empty if unknown.
+    pub lines: Vec<SourceLine>,
     /// On a device, rather than on the host's processor?
     pub on_device: bool,
     /// The precision, if it is or may be float64.
@@ -118,8 +121,12 @@ pub struct Compute {
 
 impl Cause for Compute {
     fn words(&self, finding: &Finding) -> Words {
-        let most =
-            self.top.first().map_or(String::new(), |op| format!("; {} costs most", quoted(&op.op_type)));
+        let most = match (self.lines.first(), self.top.first()) {
+            (Some(line), _) if line.label.is_empty() => format!("; {} costs most", quoted(&line.place)),
+            (Some(line), _) => format!("; {} ({}) costs most", quoted(&line.place), quoted(&line.label)),
+            (None, Some(op)) => format!("; {} costs most", quoted(&op.op_type)),
+            (None, None) => String::new(),
+        };
         let place = if self.on_device { "the device" } else { "the processor" };
         let double = match self.precision {
             Some(Precision::Unfused) => ", as it seems in float64,",
@@ -127,9 +134,16 @@ impl Cause for Compute {
             Some(precision) if precision.is_half() => " in 16 bits",
             _ => "",
         };
-        let mut evidence: Vec<String> = self.top.iter().take(3).map(cost).collect();
+        let mut evidence: Vec<String> = self.lines.iter().map(of_line).collect();
+        // Where lines are known, types of instructions say little more.
+        evidence.extend(self.top.iter().take(if self.lines.is_empty() { 3 } else { 1 }).map(cost));
         evidence.extend(self.precision.map(|precision| sign(precision, finding.framework).to_owned()));
-        let mut advice = faster_model(finding, self.on_device);
+        let view = match (self.lines.is_empty(), self.on_device) {
+            (false, _) => "hlo ops",
+            (true, true) => "kernels",
+            (true, false) => "ops",
+        };
+        let mut advice = faster_model(finding, self.on_device, view);
         if let Some(precision) = self.precision {
             let unknown = matches!(precision, Precision::Unrecorded | Precision::OwnProducts);
             let first = if unknown { 1 } else { 0 };
@@ -152,6 +166,17 @@ impl Cause for Compute {
     fn verify(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// `model.py:32` (`mlp`): 4.21 ms per step, 41 % of compute.
+fn of_line(line: &SourceLine) -> String {
+    let label = if line.label.is_empty() { String::new() } else { format!(" ({})", quoted(&line.label)) };
+    format!(
+        "{}{label}: {} per step, {} of compute.",
+        quoted(&line.place),
+        duration_ms(line.ms),
+        share(line.share)
+    )
 }
 
 /// What the recording shows of the precision.
@@ -215,7 +240,7 @@ fn in_single(precision: Precision, framework: Framework) -> String {
     )
 }
 
-fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
+fn faster_model(finding: &Finding, on_device: bool, view: &str) -> Vec<String> {
     let framework = finding.framework;
     let full = finding.fraction.is_some_and(|fraction| fraction >= FULL);
     let mut advice = vec![
@@ -259,7 +284,6 @@ fn faster_model(finding: &Finding, on_device: bool) -> Vec<String> {
     if !tries.is_empty() {
         advice.push(format!("Worth trying, if not in use yet: {}.", listed(&tries)));
     }
-    let view = if on_device { "kernels" } else { "ops" };
     advice.push(format!("See what costs most: `stepscope {view} PATH`."));
     advice
 }
@@ -271,14 +295,14 @@ mod tests {
     use crate::rules::testing::{speaks, words};
 
     fn compute(precision: Option<Precision>) -> Compute {
-        Compute { top: vec![sample("MatMul")], on_device: precision.is_none(), precision }
+        Compute { top: vec![sample("MatMul")], lines: Vec::new(), on_device: precision.is_none(), precision }
     }
 
     #[test]
     fn what_is_not_found_is_not_called_healthy() {
         let finding = Finding::new(&RULE, Severity::Info, compute(None), Framework::PyTorch);
         let finding = Finding { fraction: Some(0.95), ..finding };
-        let advice = faster_model(&finding, true);
+        let advice = faster_model(&finding, true, "kernels");
         assert!(advice[0].contains("Nothing else was found") && !advice.join(" ").contains("healthy"));
     }
 
@@ -299,13 +323,20 @@ mod tests {
 
     #[test]
     fn a_callback_is_not_work_on_the_model() {
-        let cause = Compute { top: vec![sample("PyFunc")], on_device: false, precision: None };
+        let cause =
+            Compute { top: vec![sample("PyFunc")], lines: Vec::new(), on_device: false, precision: None };
         assert!(!words(&RULE, cause, Framework::TensorFlow).summary.contains("on the model"));
     }
 
     #[test]
     fn it_speaks() {
         speaks(&RULE, compute(None));
+        let line = SourceLine { place: "model.py:32".into(), label: "mlp".into(), share: 0.4, ms: 4.0 };
+        let named = Compute { lines: vec![line], ..compute(None) };
+        assert!(
+            words(&RULE, named.clone(), Framework::Jax).summary.contains("`model.py:32` (`mlp`) costs most")
+        );
+        speaks(&RULE, named);
         for precision in [
             Precision::DoubleBatches,
             Precision::Unfused,

@@ -6,7 +6,8 @@
 //! # How it is detected
 //! `transfer_in`, `transfer_out` and `transfer_device` together own at least {TRANSFER} of the step. The finding says which
 //! memory they use (pageable or pinned, if the profiler says so), how fast they are, whether they run on streams that also
-//! compute, and how many block the host. Migrations of unified memory that `unified-memory-faults` claims do not count. A fix saves at most {GAIN} of this time.
+//! compute, and how many block the host. If most of the waiting is for copies between the device's and the host's memory inside
+//! a compiled program, the program offloads arrays, and the finding names them. Migrations of unified memory that `unified-memory-faults` claims do not count. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it
 //! With pinned memory already in use: copy less, keep on the device what is copied in every step, and copy on a separate
@@ -18,6 +19,8 @@
 //!
 //! JAX: `jax.device_put` of the next batch ahead of the step; `donate_argnums`.
 //!
+//! Arrays that a program offloads: keep on the device what fits, and begin copies earlier.
+//!
 //! In all frameworks: send smaller types (`uint8` images) and convert on the device.
 //!
 //! # How to check
@@ -25,10 +28,11 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::duration_ms;
+use stepscope_text::{duration_ms, quoted};
 
 use super::shared::copies::{COPIES, known, may_pin};
-use super::shared::{of_step, severity};
+use super::shared::offload::Offload;
+use super::shared::{of_step, severity, total};
 use crate::facts::{CopyFacts, Facts};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
@@ -63,7 +67,8 @@ fn check(facts: &Facts) -> Option<Finding> {
         directions.sort_by(|a, b| b.1.total_cmp(&a.1));
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_copies_ms) / steps;
-        let cause = Transfer { directions, hidden_ms, copies: facts.copies() };
+        let offload = Offload::of(facts, total(&directions));
+        let cause = Transfer { directions, hidden_ms, copies: facts.copies(), offload };
         Finding::new(&RULE, severity(share), cause, facts.framework())
             .owning(facts.claims(&COPIES), Some(GAIN))
             .sure(0.9)
@@ -79,6 +84,8 @@ pub struct Transfer {
     pub hidden_ms: f64,
     /// What is known of the copies.
     pub copies: Option<CopyFacts>,
+    /// Arrays that a compiled program keeps in the host's memory, if they explain the copies.
+    pub offload: Option<Offload>,
 }
 
 impl Cause for Transfer {
@@ -94,17 +101,31 @@ impl Cause for Transfer {
         if self.hidden_ms > 0.0 {
             evidence.push(format!("Another {} per step hides under compute.", duration_ms(self.hidden_ms)));
         }
-        evidence.extend(self.copies.iter().flat_map(known));
+        if let Some(offload) = &self.offload {
+            evidence.extend(offload.evidence());
+        } else {
+            evidence.extend(self.copies.iter().flat_map(known));
+        }
         let mostly = self.directions.first().map(|(category, _)| *category);
         let towards = mostly.map_or(String::new(), |category| format!(", mostly {},", way(category)));
-        Words {
-            summary: format!("Transfer-bound: copies{towards} take {}.", finding.owned(all)),
-            evidence,
-            advice: copy_less(
+        let what = match &self.offload {
+            Some(offload) => {
+                format!("copies of arrays that {} offloads to host memory", quoted(&offload.program))
+            }
+            None => "copies".to_owned(),
+        };
+        let advice = match &self.offload {
+            Some(offload) => offload.advice(finding.framework),
+            None => copy_less(
                 finding.framework,
                 mostly.unwrap_or(Category::TransferIn),
                 may_pin(self.copies.as_ref()),
             ),
+        };
+        Words {
+            summary: format!("Transfer-bound: {what}{towards} take {}.", finding.owned(all)),
+            evidence,
+            advice,
         }
     }
 }
@@ -163,20 +184,57 @@ fn copy_less(framework: Framework, mostly: Category, may_pin: bool) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
+    use stepscope_analyze::window::Window;
+    use stepscope_analyze::work::programs::{Movement, OpFacts, Programs};
+
     use super::*;
     use crate::rules::shared::copies::sample;
+    use crate::rules::shared::programs::testing;
     use crate::rules::testing::{speaks, words};
 
     fn transfer(pageable: Option<f64>) -> Transfer {
         let directions = vec![(Category::TransferIn, 5.0)];
-        Transfer { directions, hidden_ms: 0.0, copies: Some(sample(pageable)) }
+        Transfer { directions, hidden_ms: 0.0, copies: Some(sample(pageable)), offload: None }
     }
 
     #[test]
     fn it_speaks() {
         speaks(&RULE, transfer(Some(0.0)));
         for way in COPIES {
-            speaks(&RULE, Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None });
+            speaks(
+                &RULE,
+                Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None, offload: None },
+            );
+        }
+    }
+
+    /// Steps of 100 ms that copy to the device for 80, of which a program waits this share for its own arrays.
+    fn offloading(share: f64, opcode: &str) -> Option<Finding> {
+        let facts = OpFacts {
+            opcode: opcode.to_owned(),
+            movement: Some(Movement::Between { from: 5, to: 0 }),
+            label: "weights".to_owned(),
+            ..OpFacts::default()
+        };
+        let ops = vec![testing::op("copy-done.1", share, facts)];
+        let owned = [(Category::Compute, 20), (Category::TransferIn, 80)];
+        check(&testing::facts_of(&owned, Programs { ops, window: Window::Steps(10), ..Programs::default() }))
+    }
+
+    #[test]
+    fn offloaded_arrays_are_named_and_nobody_is_told_to_send_batches_ahead() {
+        let said = |share, opcode: &str| {
+            let words = offloading(share, opcode).map(|finding| finding.words()).unwrap_or_default();
+            format!("{} {} {}", words.summary, words.evidence.concat(), words.advice.concat())
+        };
+        let offloads = said(0.41, "copy-done");
+        assert!(offloads.contains("`weights`") && !offloads.contains("uint8"), "{offloads}");
+        assert!(!said(0.39, "copy-done").contains("weights"), "something else copies more");
+        assert!(!said(0.9, "copy-start").contains("weights"), "starting is not waiting");
+        for framework in [Framework::Jax, Framework::Unknown] {
+            let cause = offloading(0.9, "copy-done").and_then(|finding| finding.cause::<Transfer>().cloned());
+            let advice = words(&RULE, cause.unwrap_or_else(|| transfer(None)), framework).advice.concat();
+            assert!(advice.contains("Hide the rest"), "{advice}");
         }
     }
 

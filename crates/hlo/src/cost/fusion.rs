@@ -7,13 +7,15 @@ use super::{Cost, Pricing};
 use crate::module::{ComputationId, Instruction, InstructionId, Module};
 
 /// Who takes the value of an instruction: users in the order of the file, each once.
-pub(super) struct Users {
+#[derive(Clone, Debug, Default)]
+pub struct Users {
     /// Where the users of an instruction start.
     starts: Vec<u32>,
     users: Vec<InstructionId>,
 }
 
 impl Users {
+    /// The users of all instructions of a module.
     pub fn of(module: &Module<'_>) -> Self {
         let count = module.instructions.len();
         let mut starts = vec![0u32; count + 1];
@@ -43,6 +45,7 @@ impl Users {
         Users { starts, users }
     }
 
+    /// The users of one instruction.
     pub fn get(&self, id: InstructionId) -> &[InstructionId] {
         let bounds = self.starts.get(id as usize).zip(self.starts.get(id as usize + 1));
         bounds.and_then(|(&start, &end)| self.users.get(start as usize..end as usize)).unwrap_or_default()

@@ -16,6 +16,7 @@ mod matrix;
 mod ops;
 
 pub(crate) use custom_call::{is_matmul, json_dims};
+pub use fusion::Users;
 pub(crate) use ops::{is_elementwise, is_transcendental};
 
 use crate::module::{ComputationId, InstructionId, Module};
@@ -189,7 +190,7 @@ impl Costs {
             reads: vec![0; module.instructions.len()],
             ..Costs::default()
         };
-        let users = fusion::Users::of(module);
+        let users = Users::of(module);
         for computation in &module.computations {
             let mut sum = Cost::default();
             for (number, instruction) in module.instructions_of(computation) {
@@ -243,5 +244,5 @@ struct Pricing<'c, 'a> {
     module: &'c Module<'a>,
     /// Complete for all computations before the current one.
     costs: &'c Costs,
-    users: &'c fusion::Users,
+    users: &'c Users,
 }

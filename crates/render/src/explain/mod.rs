@@ -56,7 +56,7 @@ pub fn write_text(rule: &Rule, style: Style, out: &mut dyn Write) -> io::Result<
             paragraph(&threshold_line(threshold), width, "  ", out)?;
         }
     }
-    writeln!(out, "\n{}", style.dim(&format!("More: stepscope {} PATH", rule.view)))
+    writeln!(out, "\n{}", style.dim(&format!("More: stepscope {} PATH", rule.command())))
 }
 
 fn paragraph(text: &str, width: usize, indent: &str, out: &mut dyn Write) -> io::Result<()> {

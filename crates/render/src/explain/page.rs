@@ -56,20 +56,29 @@ enum Group {
     Trust,
     Step,
     Kernels,
+    Programs,
     Memory,
     Steps,
     Runs,
 }
 
 impl Group {
-    const ALL: [Group; 6] =
-        [Group::Trust, Group::Step, Group::Kernels, Group::Memory, Group::Steps, Group::Runs];
+    const ALL: [Group; 7] = [
+        Group::Trust,
+        Group::Step,
+        Group::Kernels,
+        Group::Programs,
+        Group::Memory,
+        Group::Steps,
+        Group::Runs,
+    ];
 
     /// A finding stands with others that the same view shows.
     fn of(rule: &Rule) -> Group {
         match rule.view {
             _ if rule.is_about_trust() => Group::Trust,
             "kernels" => Group::Kernels,
+            view if view.starts_with("hlo_") => Group::Programs,
             "memory" => Group::Memory,
             "steps" | "inference" => Group::Steps,
             "scalars" => Group::Runs,
@@ -82,6 +91,7 @@ impl Group {
             Group::Trust => "Can the recording be trusted?",
             Group::Step => "Where the step's time goes",
             Group::Kernels => "How kernels use the device",
+            Group::Programs => "What compiled programs do",
             Group::Memory => "Memory",
             Group::Steps => "Steps and requests",
             Group::Runs => "What the curves of a run show",

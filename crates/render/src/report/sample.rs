@@ -199,6 +199,7 @@ pub(crate) fn on_device() -> Report {
     let summary = Summary::finish(vec![gpu]);
     let (length, compute) = (summary.length_ms(), summary.fraction(Category::Compute));
     let op = |op_type: &str, ms_per_step: f64, share: f64| OpCost {
+        origin: None,
         op_type: op_type.to_owned(),
         example: Some(format!("layer/{op_type}")),
         ms_per_step,
@@ -208,6 +209,7 @@ pub(crate) fn on_device() -> Report {
         is_kernel: false,
     };
     let cause = compute_bound::Compute {
+        lines: Vec::new(),
         top: vec![op("aten::addmm", 12.0, 0.55), op("aten::gelu", 3.0, 0.14)],
         on_device: true,
         precision: None,

@@ -317,6 +317,7 @@ pub(super) fn hostile() -> Report {
     report.summary.hosts[0].how = stepscope_analyze::steps::How::Marker(evil.to_owned());
     report.summary.hosts[0].devices[0].name = evil.to_owned();
     let op = OpCost {
+        origin: None,
         op_type: evil.to_owned(),
         example: Some(evil.to_owned()),
         ms_per_step: 20.0,

@@ -233,7 +233,7 @@ pub(super) fn next_commands(report: &Report) -> Vec<String> {
             .to_vec();
     }
     let cause = report.findings.iter().find(|finding| !finding.is_about_trust());
-    let view = cause.map(|finding| finding.rule.view);
+    let view = cause.map(|finding| finding.rule.command());
     let words: Vec<String> = report.targets.iter().map(|path| crate::format::shell_word(path)).collect();
     let words = words.join(" ");
     let target = if words.chars().count() <= LONGEST_TARGET { words.as_str() } else { "PATH" };
@@ -250,7 +250,7 @@ pub(super) fn next_commands(report: &Report) -> Vec<String> {
     if view.is_none() && !report.findings.is_empty() {
         return ["health", "info"].map(|view| format!("stepscope {view} {target}")).to_vec();
     }
-    let first = view.unwrap_or("steps");
+    let first = view.unwrap_or_else(|| "steps".to_owned());
     let mut commands = vec![format!("stepscope {first} {target}")];
     if first != "ops" {
         commands.push(format!("stepscope ops {target}"));

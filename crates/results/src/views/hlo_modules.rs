@@ -1,7 +1,8 @@
 //! `stepscope hlo modules`: which compiled programs ran, and what they cost.
 
+use stepscope_analyze::Analysis;
 use stepscope_analyze::work::programs::{
-    Cost, MatrixType, Peaks, Phase, ProgramOp, ProgramRow, Programs, ProgramsPartial,
+    Cost, MatrixType, Peaks, ProgramOp, ProgramRow, Programs, ProgramsPartial, Usage,
 };
 
 use super::{Group, Hosts, View, all_hosts, describe_window, window_members};
@@ -68,7 +69,7 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         bytes_once.hidden: Bytes "bytes once", "bytes of one run by the compiler's count" => line.once(|cost| cost.bytes);
         mfu.optional: Percent "MFU", "share of the peak that the model's matrix operations reach while it runs, without recomputation" => line.mfu;
         unknown_fraction.optional: Percent "unknown", "share of its time in instructions of unknown cost" => line.unknown;
-        peak_bytes: Bytes "peak memory", "the most memory that exists at once" => line.row.facts.peak_bytes;
+        peak_bytes: Bytes "peak memory", "the most memory that exists at once" => line.row.facts.peak.as_ref().map(|peak| peak.bytes);
         has_module.hidden: Flag "module", "the profile holds the program itself" => line.row.facts.has_module;
     }
 }
@@ -98,7 +99,11 @@ impl<'a> Line<'a> {
             of_all: (all > 0.0).then(|| time / all),
             flops: sum(ProgramOp::flops),
             bytes: sum(ProgramOp::bytes),
-            mfu: programs.peaks.as_ref().and_then(|peaks| utilisation(peaks, ops(), time)),
+            mfu: programs
+                .peaks
+                .as_ref()
+                .and_then(|peaks| Usage::of(peaks, ops(), time))
+                .map(|usage| usage.model),
             unknown: (time > 0.0).then(|| unknown / time),
         }
     }
@@ -115,7 +120,7 @@ impl<'a> Line<'a> {
 
 /// Programs joined with what ran, on all hosts.
 pub fn programs(hosts: &dyn Hosts, peaks: Option<Peaks>) -> Programs {
-    all_hosts(hosts, ProgramsPartial::of, ProgramsPartial::merge).finish(peaks)
+    all_hosts(hosts, ProgramsPartial::of, ProgramsPartial::merge).finish().with_peaks(peaks)
 }
 
 /// One row per program, the one with the most time first; those that never ran come last.
@@ -131,16 +136,6 @@ pub fn table(programs: &Programs) -> Table {
         table.note("FLOPs and bytes count every execution, so that a loop counts as often as it ran.");
     }
     table
-}
-
-/// The share of the peak that the matrix operations of some instructions reach in `time_ms`, recomputation excluded.
-fn utilisation<'p>(peaks: &Peaks, ops: impl Iterator<Item = &'p ProgramOp>, time_ms: f64) -> Option<f64> {
-    let mut seconds = 0.0;
-    for op in ops.filter(|op| op.facts.phase != Phase::Recompute) {
-        let Some(cost) = op.cost() else { continue };
-        seconds += peaks.compute_seconds(&Cost { matrix: cost.matrix, ..Cost::default() })?;
-    }
-    (seconds > 0.0 && time_ms > 0.0).then(|| seconds * 1e3 / time_ms)
 }
 
 fn headline(programs: &Programs, all: f64) -> String {

@@ -46,7 +46,7 @@ impl ProgramOp {
         if self.facts.link_bytes.is_some() {
             return Some(Bound::Network);
         }
-        if self.facts.host_memory {
+        if self.facts.host_memory() {
             return Some(Bound::Host);
         }
         self.bound_time(peaks?).map(|time| time.bound)
@@ -55,7 +55,7 @@ impl ProgramOp {
     /// The least time of the instruction; `None` if its cost or a peak is unknown.
     pub fn bound_time(&self, peaks: &Peaks) -> Option<BoundTime> {
         let cost = self.cost().filter(|cost| cost.is_known())?;
-        if self.facts.link_bytes.is_some() || self.facts.host_memory {
+        if self.facts.link_bytes.is_some() || self.facts.host_memory() {
             return None;
         }
         let memory = peaks.memory.map(|rate| cost.bytes as f64 / rate);

@@ -1,20 +1,17 @@
 //! Joins what ran with the programs: finds each instruction, its cost, and how often it ran.
 
 use rustc_hash::FxHashMap;
-use stepscope_hlo::{Costs, Instruction, InstructionId, Module, Phases, label, scope};
+use stepscope_hlo::{InstructionId, Module};
 use stepscope_trace::{Dur, KindId};
 
+use super::described::Described;
 use super::executed::{Executed, ProgramRef, Tally};
+use super::memory::peak_of;
 use super::modules::{ModuleBytes, modules};
 use super::{OpEntry, OpFacts, OpTotals, ProgramFacts, ProgramKey, ProgramsPartial};
 use crate::context::Context;
 use crate::vocabulary::names::hlo_opcode;
 use crate::window::Windows;
-
-/// Where arrays in the host's memory lie.
-const HOST_SPACE: i64 = 5;
-/// Operands that are followed to find where an instruction without a name comes from.
-const FOLLOWED: usize = 8;
 
 pub(super) fn join(context: &Context, windows: &Windows) -> ProgramsPartial {
     let mut executed = Executed::of(context, windows);
@@ -110,7 +107,7 @@ fn add_program(
         runs,
         time: Dur::ZERO,
         cost_once: program.costs.total(),
-        peak_bytes: module.memory().iter().find(|memory| memory.space == 0).map(|memory| memory.peak_bytes),
+        peak: peak_of(&module),
         trains: program.phases.trains,
     };
     let mut most = 0;
@@ -154,80 +151,6 @@ fn stated(own: stepscope_hlo::Cost, flops: u64, bytes: u64) -> stepscope_hlo::Co
         }
     }
     cost
-}
-
-/// A module with everything that its instructions are asked for.
-struct Described<'m, 'a> {
-    module: &'m Module<'a>,
-    costs: Costs,
-    phases: Phases,
-    by_name: FxHashMap<&'a str, InstructionId>,
-}
-
-impl<'m, 'a> Described<'m, 'a> {
-    fn of(module: &'m Module<'a>) -> Self {
-        let by_name =
-            module.instructions.iter().zip(0..).map(|(instruction, id)| (instruction.name, id)).collect();
-        Described { module, costs: Costs::of(module), phases: Phases::of(module), by_name }
-    }
-
-    fn find(&self, op: &str) -> Option<InstructionId> {
-        self.by_name.get(op).copied()
-    }
-
-    fn is_outermost(&self, id: InstructionId) -> bool {
-        self.module
-            .instruction(id)
-            .is_some_and(|instruction| Some(instruction.computation) == self.module.entry)
-    }
-
-    fn facts(&self, id: InstructionId) -> OpFacts {
-        let Some(instruction) = self.module.instruction(id) else { return OpFacts::default() };
-        let named = self.origin(id, instruction);
-        let spaces = |instruction: &Instruction<'_>| {
-            instruction.shape.leaves().iter().any(|leaf| leaf.memory_space() == HOST_SPACE)
-        };
-        let moves = instruction.opcode.starts_with("copy")
-            && (spaces(instruction) || self.module.operands(instruction).any(spaces));
-        OpFacts {
-            opcode: instruction.opcode.to_owned(),
-            category: self.module.category(instruction),
-            label: label(named.op_name),
-            scope: scope(named.op_name),
-            source: self.module.source(named).map(|source| source.to_string()).unwrap_or_default(),
-            phase: self.phases.of_instruction(id),
-            cost: self.costs.instruction(id),
-            link_bytes: self.module.collective(instruction).and_then(|collective| collective.link_bytes),
-            container: self.module.is_container(instruction),
-            known: true,
-            host_memory: moves,
-        }
-    }
-
-    /// The instruction that says where this one comes from: itself; the most expensive one inside; or what it works on.
-    fn origin(&self, id: InstructionId, instruction: &'m Instruction<'a>) -> &'m Instruction<'a> {
-        let says = |instruction: &Instruction<'_>| !instruction.op_name.is_empty();
-        if says(instruction) {
-            return instruction;
-        }
-        let inside = instruction.called.first().and_then(|&callee| self.module.computation(callee));
-        let inside = inside.filter(|_| instruction.opcode == "fusion");
-        let named = inside.into_iter().flat_map(|inside| self.module.instructions_of(inside));
-        let named = named.filter(|(_, inner)| says(inner));
-        if let Some((_, inner)) = named.max_by_key(|(id, _)| self.costs.instruction(*id).flops()) {
-            return inner;
-        }
-        let mut next = self.module.instruction(id);
-        for _ in 0..FOLLOWED {
-            next = next.and_then(|instruction| self.module.operand(instruction, 0));
-            match next {
-                Some(operand) if says(operand) => return operand,
-                Some(_) => {}
-                None => break,
-            }
-        }
-        instruction
-    }
 }
 
 /// How often the instructions of each computation ran, as those that run one kernel each say: most of them agree.

@@ -1,11 +1,88 @@
 //! What programs keep in memory, by the compiler's own assignment: who is live at the peak, and where it comes from.
 
-use stepscope_hlo::{LiveBuffer, MemoryUse, Module, label, scope};
+use rustc_hash::FxHashMap;
+use stepscope_hlo::{AllocationKind, LiveBuffer, MAIN_SPACE, MemoryUse, Module, label, scope};
 use stepscope_trace::Dur;
 
 use super::modules::modules;
 use super::{ProgramKey, ProgramsPartial};
+use crate::analysis::Analysis;
 use crate::context::Context;
+
+/// What a program keeps in the device's main memory when that is fullest.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ProgramPeak {
+    /// The most that exists at once.
+    pub bytes: u64,
+    /// Constants that are part of the program.
+    pub constant_bytes: u64,
+    /// Results.
+    pub output_bytes: u64,
+    /// Results that take the place of arguments.
+    pub alias_bytes: u64,
+    /// Temporary values at the peak.
+    pub temporary_bytes: u64,
+    /// Bytes of tiles that no element fills.
+    pub padding_bytes: u64,
+    /// What exists then by line of source, the largest first.
+    pub lines: Vec<PeakLine>,
+}
+
+/// What one line of source keeps at the peak.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PeakLine {
+    /// Argument, output, constant or temporary.
+    pub kind: String,
+    /// The line of source; empty if unknown.
+    pub source: String,
+    /// The framework's name of the largest value.
+    pub label: String,
+    /// The shape of the largest value.
+    pub shape: String,
+    /// Bytes of all values of this line and kind.
+    pub bytes: u64,
+}
+
+/// Lines that are kept.
+const MOST_LINES: usize = 16;
+
+/// The peak of a program, by line.
+pub(super) fn peak_of(module: &Module<'_>) -> Option<ProgramPeak> {
+    let memory = module.memory().into_iter().find(|memory| memory.space == MAIN_SPACE)?;
+    let mut lines: Vec<PeakLine> = Vec::new();
+    let mut places: FxHashMap<(&'static str, String), usize> = FxHashMap::default();
+    let (mut padding_bytes, mut temporary_bytes) = (0, 0u64);
+    for live in memory.live.iter().map(|buffer| value(module, buffer)) {
+        padding_bytes += live.bytes.saturating_sub(live.unpadded.unwrap_or(live.bytes));
+        if live.kind == AllocationKind::Temporary.name() {
+            temporary_bytes = temporary_bytes.saturating_add(live.bytes);
+        }
+        // What no line is known of is told by its name.
+        let key = if live.source.is_empty() { live.label.clone() } else { live.source.clone() };
+        let place = *places.entry((live.kind, key)).or_insert(lines.len());
+        match lines.get_mut(place) {
+            Some(line) => line.bytes = line.bytes.saturating_add(live.bytes),
+            None => lines.push(PeakLine {
+                kind: live.kind.to_owned(),
+                source: live.source,
+                label: if live.label.is_empty() { live.instruction } else { live.label },
+                shape: live.shape,
+                bytes: live.bytes,
+            }),
+        }
+    }
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.source.cmp(&b.source)));
+    lines.truncate(MOST_LINES);
+    Some(ProgramPeak {
+        bytes: memory.peak_bytes,
+        constant_bytes: memory.constant_bytes,
+        output_bytes: memory.output_bytes,
+        alias_bytes: memory.alias_bytes,
+        temporary_bytes,
+        padding_bytes,
+        lines,
+    })
+}
 
 /// The memory of one program in one memory space.
 #[derive(Clone, Debug, Default)]

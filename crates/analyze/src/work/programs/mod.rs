@@ -4,39 +4,49 @@
 //! ```text
 //! modules   the programs that a trace carries
 //! executed  events → instructions that ran
+//! described one program: what each instruction is
 //! join      both together: costs per execution, executions from kernels
 //! peaks     what the devices could do at best
 //! bound     the least time that an instruction can take, and what it wastes
 //! memory    who is live at the peak
 //! show      programs as text
 //! groups    rows by category, scope, source line or phase
+//! origins   where an op of another table comes from
+//! usage     the share of the peak that a step reaches
 //! ```
 //!
 //! Operations are counted by executed events, not by static trip counts: an instruction in a loop counts as often as it ran.
-//! One partial result per host ([`ProgramsPartial::of`]) → [`ProgramsPartial::merge`] → [`ProgramsPartial::finish`].
+//! One partial result per host ([`ProgramsPartial`]), merged and finished as [`Analysis`] says.
 
 mod bound;
+mod described;
 mod executed;
 mod groups;
 mod join;
 mod memory;
 mod modules;
+mod origins;
 mod peaks;
 mod show;
+mod usage;
 
 use std::collections::BTreeMap;
 
 use stepscope_trace::Dur;
 
+use crate::analysis::Analysis;
 use crate::context::Context;
+use crate::stored::keep_largest;
 use crate::window::{Window, Windows};
 
 pub use bound::{Bound, BoundTime};
 pub use groups::{GroupBy, GroupRow};
-pub use memory::{LiveValue, ProgramMemories, ProgramMemory};
+pub use memory::{LiveValue, PeakLine, ProgramMemories, ProgramMemory, ProgramPeak};
 pub use modules::{ModuleBytes, modules};
+pub use origins::{Origin, Origins};
 pub use peaks::{PeakSource, Peaks};
-pub use stepscope_hlo::{Cost, MatrixType, Phase};
+pub use stepscope_hlo::{Cost, MatrixType, Movement, Phase, space_name};
+pub use usage::Usage;
 
 pub use show::{Shown, Wanted, show};
 
@@ -64,8 +74,8 @@ pub struct ProgramFacts {
     pub time: Dur,
     /// One run by the compiler's count, in which loops count once.
     pub cost_once: Cost,
-    /// The most memory that exists at once, in the device's main memory.
-    pub peak_bytes: Option<u64>,
+    /// What it keeps in the device's main memory at most; `None` if the profile does not say.
+    pub peak: Option<ProgramPeak>,
     /// Whether it computes gradients.
     pub trains: bool,
 }
@@ -93,8 +103,38 @@ pub struct OpFacts {
     pub container: bool,
     /// Whether the program that it belongs to holds it. If not, nothing but its name and time is known.
     pub known: bool,
+    /// How it moves data, if it does nothing else.
+    pub movement: Option<Movement>,
+    /// Bytes of the array that it moves.
+    pub moved_bytes: u64,
+    /// The shape of that array.
+    pub shape: String,
+    /// Bytes that one execution would not touch if it were fused with elementwise operations around it.
+    pub fusable_bytes: u64,
+    /// Bytes of tiles that no element fills, per execution.
+    pub padding_bytes: u64,
+    /// Whether it belongs to what decides if a loop goes on.
+    pub in_condition: bool,
+    /// Which part of a collective it is.
+    pub exchange: Option<Exchange>,
+}
+
+/// A part of a collective.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Exchange {
+    /// All of it: nothing of the same program can run meanwhile.
+    Whole,
+    /// It starts, and other instructions may run until it is done.
+    Start,
+    /// It waits for the end.
+    Done,
+}
+
+impl OpFacts {
     /// Whether it moves data to or from the host's memory.
-    pub host_memory: bool,
+    pub fn host_memory(&self) -> bool {
+        self.movement.is_some_and(Movement::is_with_host)
+    }
 }
 
 /// What ran.
@@ -125,11 +165,19 @@ pub struct ProgramsPartial {
     programs: BTreeMap<ProgramKey, ProgramFacts>,
     ops: BTreeMap<ProgramKey, BTreeMap<String, OpEntry>>,
     peaks: Option<Peaks>,
+    /// Bytes of memory of the smallest device.
+    #[serde(default)]
+    capacity: Option<u64>,
 }
 
-impl ProgramsPartial {
+/// Instructions that are kept one by one in files, and programs that did not run.
+const MOST_OPS: usize = 1_024;
+
+impl Analysis for ProgramsPartial {
+    type Output = Programs;
+
     /// The programs of one host.
-    pub fn of(context: &Context) -> Self {
+    fn of(context: &Context) -> Self {
         if modules(context.trace).is_empty() {
             return ProgramsPartial::default();
         }
@@ -137,19 +185,16 @@ impl ProgramsPartial {
         let mut partial = join::join(context, &windows);
         partial.window = windows.window;
         partial.peaks = Peaks::of(context.trace);
+        let working = context.trace.devices().iter().filter(|device| device.process.is_some());
+        partial.capacity = working.filter_map(|device| device.memory_bytes).min();
         partial
     }
 
-    /// The time in each program that ran.
-    pub fn times(&self) -> BTreeMap<ProgramKey, Dur> {
-        let ran = self.programs.iter().filter(|(_, facts)| facts.time > Dur::ZERO);
-        ran.map(|(key, facts)| (key.clone(), facts.time)).collect()
-    }
-
     /// Adds another host.
-    pub fn merge(&mut self, other: ProgramsPartial) {
+    fn merge(&mut self, other: ProgramsPartial) {
         self.window = self.window.merge(other.window);
         self.peaks = self.peaks.take().or(other.peaks);
+        self.capacity = [self.capacity, other.capacity].into_iter().flatten().min();
         for (key, facts) in other.programs {
             let own = self.programs.entry(key).or_default();
             own.runs += facts.runs;
@@ -173,30 +218,45 @@ impl ProgramsPartial {
         }
     }
 
-    /// Ranks programs and instructions by time. `peaks` replaces what the profile or the table of specifications says.
-    pub fn finish(self, peaks: Option<Peaks>) -> Programs {
+    /// Keeps the longest instructions, and the programs that ran.
+    fn bound(&mut self) {
+        self.programs.retain(|_, facts| facts.runs > 0 || facts.time > Dur::ZERO);
+        if self.ops.values().map(BTreeMap::len).sum::<usize>() <= MOST_OPS {
+            return;
+        }
+        let all = std::mem::take(&mut self.ops).into_iter().flat_map(|(program, ops)| {
+            ops.into_iter().map(move |(op, entry)| ((program.clone(), op), entry))
+        });
+        let (kept, _) = keep_largest(all, MOST_OPS, |entry| entry.totals.own);
+        for ((program, op), entry) in kept {
+            self.ops.entry(program).or_default().insert(op, entry);
+        }
+    }
+
+    /// Ranks programs and instructions by time.
+    fn finish(self) -> Programs {
         let mut programs: Vec<ProgramRow> =
             self.programs.into_iter().map(|(key, facts)| ProgramRow { key, facts }).collect();
         programs.sort_by(|a, b| b.facts.time.cmp(&a.facts.time).then_with(|| a.key.cmp(&b.key)));
         let mut ops: Vec<ProgramOp> = Vec::new();
         for (program, entries) in self.ops {
-            for (op, entry) in entries {
-                ops.push(ProgramOp {
-                    program: program.clone(),
-                    op,
-                    facts: entry.facts,
-                    totals: entry.totals,
-                });
+            for (op, OpEntry { facts, totals }) in entries {
+                ops.push(ProgramOp { program: program.clone(), op, facts, totals });
             }
         }
         ops.sort_by(|a, b| {
-            b.totals
-                .own
-                .cmp(&a.totals.own)
-                .then_with(|| a.program.cmp(&b.program))
-                .then_with(|| a.op.cmp(&b.op))
+            let longest = b.totals.own.cmp(&a.totals.own);
+            longest.then_with(|| (&a.program, &a.op).cmp(&(&b.program, &b.op)))
         });
-        Programs { window: self.window, programs, ops, peaks: peaks.or(self.peaks) }
+        Programs { window: self.window, programs, ops, peaks: self.peaks, capacity: self.capacity }
+    }
+}
+
+impl ProgramsPartial {
+    /// The time in each program that ran.
+    pub fn times(&self) -> BTreeMap<ProgramKey, Dur> {
+        let ran = self.programs.iter().filter(|(_, facts)| facts.time > Dur::ZERO);
+        ran.map(|(key, facts)| (key.clone(), facts.time)).collect()
     }
 }
 
@@ -261,4 +321,14 @@ pub struct Programs {
     pub ops: Vec<ProgramOp>,
     /// What the devices could do at best; `None` if nobody knows.
     pub peaks: Option<Peaks>,
+    /// Bytes of memory of the smallest device that worked.
+    pub capacity: Option<u64>,
+}
+
+impl Programs {
+    /// The same with peaks that the user gave.
+    #[must_use]
+    pub fn with_peaks(self, peaks: Option<Peaks>) -> Self {
+        Programs { peaks: peaks.or(self.peaks), ..self }
+    }
 }

@@ -7,6 +7,7 @@ use stepscope_hlo::{InstructionId, Module, TextOptions};
 
 use super::modules::modules;
 use super::{ProgramKey, ProgramsPartial};
+use crate::analysis::Analysis;
 use crate::context::Context;
 
 /// Which program, and which instruction of it.

@@ -5,7 +5,9 @@ pub(super) mod building;
 pub(super) mod copies;
 pub(super) mod counters;
 pub(super) mod kernels;
+pub(super) mod offload;
 pub(super) mod ops;
+pub(super) mod programs;
 pub(super) mod ranges;
 pub(super) mod runs;
 

@@ -8,6 +8,11 @@ use crate::facts::OpCost;
 pub(in crate::rules) fn cost(op: &OpCost) -> String {
     let example = op.example.as_deref().filter(|example| *example != op.op_type);
     let example = example.map_or(String::new(), |example| format!("; most in {}", quoted(example)));
+    let example = match &op.origin {
+        Some(origin) if example.is_empty() => format!("; most in {}", quoted(origin)),
+        Some(origin) => format!("{example} ({})", quoted(origin)),
+        None => example,
+    };
     let each = if op.devices > 1 { format!(" on each of {} devices", op.devices) } else { String::new() };
     let times = if op.count_per_step == 1.0 {
         "once".to_owned()
@@ -37,6 +42,7 @@ pub(in crate::rules) fn sample(op_type: &str) -> OpCost {
     OpCost {
         op_type: op_type.into(),
         example: Some(format!("model/{op_type}")),
+        origin: None,
         ms_per_step: 20.0,
         count_per_step: 3.0,
         devices: 1,
