@@ -5,6 +5,7 @@
 //! read      bytes of an `HloProto` → a module of computations and instructions
 //! cost      operations and bytes per instruction, by XLA's own rules
 //! memory    the compiler's buffers, and who is live at the peak
+//! graph     the neighbours of an instruction, laid out
 //! text      programs as XLA prints them
 //! movement  data that moves without being computed
 //! scope     the user's scopes, and the phase of a training step
@@ -18,6 +19,7 @@ mod config;
 mod cost;
 mod fields;
 mod frames;
+mod graph;
 mod memory;
 mod module;
 mod movement;
@@ -30,7 +32,8 @@ mod text;
 pub use collective::{Collective, collective_kind};
 pub use cost::{Cost, Costs, MatrixType, Users};
 pub use frames::{Frames, Source};
-pub use memory::{Allocation, AllocationKind, Buffer, Buffers, HeapPoint, LiveBuffer, MemoryUse};
+pub use graph::{Drawing, Neighbourhood, PlacedEdge, PlacedNode};
+pub use memory::{Allocation, AllocationKind, Buffer, Buffers, HeapPoint, LiveBuffer, MemoryUse, Occupied};
 pub use module::{
     Alias, Computation, ComputationId, ConvolutionDims, DotDims, Instruction, InstructionId, Module,
     WindowDim,

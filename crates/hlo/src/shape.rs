@@ -118,6 +118,16 @@ pub struct Shape {
 const POINTER: u64 = 8;
 
 impl Shape {
+    /// As people write it where the order in memory does not matter: `f32[64,32]`.
+    pub fn without_layout(&self) -> String {
+        if self.is_tuple() {
+            let parts: Vec<String> = self.parts.iter().map(Shape::without_layout).collect();
+            return format!("({})", parts.join(", "));
+        }
+        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
+        format!("{}[{}]", self.element.name(), dims.join(","))
+    }
+
     /// Whether it consists of parts.
     pub fn is_tuple(&self) -> bool {
         self.element == ElementType::TUPLE

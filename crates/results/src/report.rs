@@ -33,6 +33,8 @@ pub struct Report {
     pub ranges: Vec<RangeRow>,
     /// Ops, most expensive first.
     pub ops: Vec<OpRow>,
+    /// How much of the peak the steps reach; `None` if peaks or programs are unknown.
+    pub usage: Option<UsageRow>,
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
     /// GPU samples recorded beside the run.
@@ -196,6 +198,23 @@ pub struct OpRow {
     pub self_ms: f64,
     /// Its share of the self time of all ops.
     pub fraction: f64,
+    /// Scopes of the model and operation of the framework, of an instruction of a compiled program.
+    pub label: Option<String>,
+    /// Its line of source.
+    pub source: Option<String>,
+}
+
+/// The share of the devices' peak that steps reach, by the programs that ran.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct UsageRow {
+    /// Model FLOPs utilisation: matrix operations without recomputation, 0 to 1.
+    pub mfu: f64,
+    /// Hardware FLOPs utilisation: all matrix operations, 0 to 1.
+    pub hfu: f64,
+    /// The device.
+    pub device: String,
+    /// Where its peaks come from.
+    pub source: &'static str,
 }
 
 impl OpRow {

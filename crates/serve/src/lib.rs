@@ -20,6 +20,7 @@ mod guard;
 mod home;
 mod memory;
 mod offline;
+mod programs;
 mod query;
 mod routes;
 mod server;

@@ -26,6 +26,7 @@ use crate::fleet;
 use crate::guard::{Guard, HEADERS};
 use crate::home::{self, Home};
 use crate::memory;
+use crate::programs;
 use crate::query::{LONGEST, Query};
 use crate::sql;
 use crate::store::{Opened, Store, Timeline};
@@ -131,6 +132,9 @@ pub(crate) fn router(app: App) -> Router {
         .route("/model/node", data(|asked| Box::pin(model_node(asked))))
         .route("/model/find", data(|asked| Box::pin(model_find(asked))))
         .route("/model/variables", data(|asked| Box::pin(model_variables(asked))))
+        .route("/programs/card", data(|asked| Box::pin(program_card(asked))))
+        .route("/programs/graph", data(|asked| Box::pin(program_graph(asked))))
+        .route("/programs/memory", data(|asked| Box::pin(program_memory(asked))))
         .route("/timeline", data(|asked| Box::pin(timeline(asked))))
         .route("/tiles", data(|asked| Box::pin(tiles(asked))))
         .route("/event", data(|asked| Box::pin(details(asked))))
@@ -404,6 +408,24 @@ async fn model_variables(asked: Asked) -> Answer {
     let (session, _) = asked.session()?;
     let opened = session.open().await?;
     heavy(move || tfprof::variables(&opened).map(Reply::json)).await
+}
+
+async fn program_card(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
+    let opened = session.timeline().await?;
+    heavy(move || programs::card(on_clock(&opened, &query), &query)).await
+}
+
+async fn program_graph(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
+    let opened = session.timeline().await?;
+    heavy(move || programs::graph(on_clock(&opened, &query), &query)).await
+}
+
+async fn program_memory(asked: Asked) -> Answer {
+    let (session, query) = asked.session()?;
+    let opened = session.timeline().await?;
+    heavy(move || programs::memory(on_clock(&opened, &query), &query)).await
 }
 
 async fn timeline(asked: Asked) -> Answer {

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use stepscope_analyze::devices::gpu_samples::Wall;
 use stepscope_analyze::session::{HostPartial, Results, Session};
+use stepscope_analyze::time::summary::Summary;
 use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
+use stepscope_analyze::work::programs::{Origins, Programs};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_diagnose::{Facts, diagnose_with_run};
-use stepscope_results::report::{HealthRow, OpRow, Profiled, RangeRow, Report, SourceRow};
+use stepscope_results::report::{HealthRow, OpRow, Profiled, RangeRow, Report, SourceRow, UsageRow};
 
 use stepscope_trace::Delivers;
 
@@ -114,17 +116,25 @@ fn merge(
         }
     });
     let Session { summary, results, .. } = facts.into_session();
-    let Results { issues, ops, gpu_samples, collectives, ranges, .. } = results;
+    let Results { issues, ops, gpu_samples, collectives, ranges, programs, .. } = results;
     let ranges = RangeRow::of(ranges.ms_per_step(), summary.length_ms());
+    let origins = Origins::of(&programs);
     Ok(Report {
         targets,
         session,
         sessions: sessions.to_vec(),
         sources,
         health: issues.iter().map(HealthRow::of).collect(),
+        ops: ops
+            .rows
+            .iter()
+            .filter(|row| !row.key.input)
+            .take(OPS)
+            .map(|row| op_row(row, &origins))
+            .collect(),
+        usage: usage(&programs, &summary, ops.devices),
         summary,
         ranges,
-        ops: ops.rows.iter().filter(|row| !row.key.input).take(OPS).map(op_row).collect(),
         findings,
         gpu_samples,
         profiled,
@@ -157,8 +167,20 @@ fn untimed(kernels: &[ProfiledKernel]) -> Vec<String> {
     names
 }
 
-fn op_row(row: &OpResult) -> OpRow {
+/// How much of the peak the mean step reaches.
+fn usage(programs: &Programs, summary: &Summary, devices: usize) -> Option<UsageRow> {
+    let peaks = programs.peaks.as_ref()?;
+    let usage = programs.usage(summary.length_ms(), devices)?;
+    let (device, source) = (peaks.device_name().to_owned(), peaks.source.words());
+    Some(UsageRow { mfu: usage.model, hfu: usage.hardware, device, source })
+}
+
+fn op_row(row: &OpResult, origins: &Origins<'_>) -> OpRow {
+    let origin = origins.find(&row.key.name);
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     OpRow {
+        label: origin.and_then(|origin| some(origin.label)),
+        source: origin.and_then(|origin| some(origin.source)),
         name: row.key.name.clone(),
         op_type: row.key.kind.clone(),
         on_device: row.key.side == Where::Device,

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value as Json, json};
 use stepscope_analyze::states::launches::Launch;
+use stepscope_analyze::work::programs::{Card, card_of_event};
 use stepscope_trace::{Dur, EventId, FlowDirection, FlowPoint, Span, Time, Trace, Track, TrackId, Value};
 
 use super::model::{Model, TrackEntry, ns};
@@ -74,7 +75,17 @@ pub fn details(model: &Model, id: u32, event: u32) -> Option<Json> {
     answer["args"] = arguments(trace, track, index).into();
     answer["parents"] = parents.into_iter().map(|parent| in_short(model, id, parent)).collect();
     answer["flows"] = arrows(model, entry, index).into();
+    answer["instruction"] = card_of_event(trace, track, index).map(instruction).into();
     Some(answer)
+}
+
+/// The instruction of a compiled program behind an event.
+fn instruction(card: Card) -> Json {
+    json!({
+        "program": card.program.name, "program_id": card.program.id.map(|id| id.to_string()), "op": card.op,
+        "what": card.label, "scope": card.scope, "source": card.source, "stack": card.stack, "category": card.category,
+        "phase": card.phase,
+    })
 }
 
 fn in_short(model: &Model, id: u32, event: u32) -> Json {

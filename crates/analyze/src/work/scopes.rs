@@ -1,7 +1,8 @@
 //! Time by name scope, as a tree for a flame graph.
 //!
 //! Programs name their work in several ways. In order of trust: the paths of ops (`model/dense/MatMul`,
-//! `jit(f)/layer/dot_general`), those of kernels before those of host ops; modules of a network (`nn.Module:
+//! `jit(f)/layer/dot_general`), those of kernels before those of host ops, and those of compiled instructions that name
+//! none when they run; modules of a network (`nn.Module:
 //! Linear_0` frames); the Python stack, if recorded; else ranges that the program or a library annotated (NVTX,
 //! `record_function`), with the ops inside them. The first one that a host has is used, and the result says which.
 //!
@@ -21,6 +22,7 @@ use crate::vocabulary::Role;
 use crate::window::{Window, Windows};
 use crate::work::ops::OpsPartial;
 use crate::work::ops::launching_op::OpKeys;
+use crate::work::programs::{Phase, ProgramsPartial};
 
 /// The source of the tree.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub enum ScopeSource {
     DeviceOps,
     /// Paths of host ops.
     HostOps,
+    /// Scopes of the instructions of compiled programs.
+    Programs,
     /// Modules of a network on the Python stack.
     Modules,
     /// The Python stack.
@@ -60,9 +64,10 @@ impl ScopesPartial {
     pub fn of(context: &Context) -> Self {
         let windows = Windows::of(context);
         let window = windows.window;
-        let sources: [(ScopeSource, &dyn Fn() -> Paths); 5] = [
+        let sources: [(ScopeSource, &dyn Fn() -> Paths); 6] = [
             (ScopeSource::DeviceOps, &|| device_paths(context, &windows)),
             (ScopeSource::HostOps, &|| host_paths(context)),
+            (ScopeSource::Programs, &|| program_paths(context)),
             (ScopeSource::Modules, &|| frames(context, &windows, true)),
             (ScopeSource::PythonStack, &|| frames(context, &windows, false)),
             (ScopeSource::Ranges, &|| ranges(context, &windows)),
@@ -252,6 +257,24 @@ fn host_paths(context: &Context) -> Paths {
     let mut paths = Paths::new();
     if ops.host_ops().any(|(name, ..)| name.contains('/')) {
         ops.host_ops().for_each(|(name, count, time)| add(&mut paths, parts(name), (count, time)));
+    }
+    paths
+}
+
+/// Instructions of compiled programs by the scopes that their programs state; in a program that trains, below the phase.
+fn program_paths(context: &Context) -> Paths {
+    let programs = ProgramsPartial::of(context).finish();
+    let known = || programs.ops.iter().filter(|op| op.facts.known);
+    let mut paths = Paths::new();
+    if !known().any(|op| !op.facts.label.is_empty()) {
+        return paths;
+    }
+    let trains = known().any(|op| op.facts.phase == Phase::Backward);
+    for op in known() {
+        let mut path = if trains { vec![op.facts.phase.name().to_owned()] } else { Vec::new() };
+        let name = if op.facts.label.is_empty() { &op.op } else { &op.facts.label };
+        path.extend(parts(name));
+        add(&mut paths, path, (op.totals.executions, op.totals.own));
     }
     paths
 }

@@ -3,6 +3,72 @@
 use rustc_hash::FxHashMap;
 
 use super::{AllocationKind, Buffers, EventKind, HeapTrace};
+use crate::module::InstructionId;
+
+/// A value in the memory for temporary ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    /// The instruction that makes it.
+    pub instruction: Option<InstructionId>,
+    /// Which part of its result.
+    pub path: Vec<i64>,
+    /// Where it starts in the allocation.
+    pub offset: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// The event of the trace that brings it.
+    pub start: usize,
+    /// The event that ends it.
+    pub end: usize,
+}
+
+/// Where each temporary value of a space lies, and when.
+pub(super) fn occupied(buffers: &Buffers<'_>, space: i64) -> Vec<Occupied> {
+    let ids = buffers.by_id();
+    let Some(trace) = trace_of(buffers, space, &ids) else { return Vec::new() };
+    let temporary = buffers
+        .allocations
+        .iter()
+        .filter(|allocation| allocation.space == space && allocation.kind == AllocationKind::Temporary);
+    let offsets: FxHashMap<i64, u64> = temporary
+        .flat_map(|allocation| allocation.assigned.iter().map(|(id, offset, _)| (*id, *offset)))
+        .collect();
+    let mut heap =
+        Heap { buffers, ids: &ids, roots: FxHashMap::default(), pieces: FxHashMap::default(), bytes: 0 };
+    let mut found = Vec::new();
+    let mut add = |root: i64, piece: Piece, end: usize| {
+        let (Some(offset), Some(buffer)) = (offsets.get(&root), buffers.buffers.get(piece.latest)) else {
+            return;
+        };
+        let (instruction, path) = (buffer.instruction, buffer.path.clone());
+        found.push(Occupied {
+            instruction,
+            path,
+            offset: *offset,
+            size: piece.size,
+            start: piece.start,
+            end,
+        });
+    };
+    for (index, event) in trace.events.iter().enumerate() {
+        match event.kind {
+            EventKind::Allocate => heap.allocate(event.buffer, index),
+            EventKind::Share => heap.share(event.buffer, event.shares, index),
+            EventKind::Free => {
+                heap.free(event.buffer);
+                let root = heap.roots.get(&event.buffer).copied().unwrap_or(event.buffer);
+                if let Some(piece) = heap.pieces.get(&root).copied().filter(|piece| piece.users == 0) {
+                    add(root, piece, index);
+                    heap.pieces.remove(&root);
+                }
+            }
+        }
+    }
+    let mut rest: Vec<(i64, Piece)> = heap.pieces.into_iter().filter(|(_, piece)| piece.users > 0).collect();
+    rest.sort_unstable_by_key(|(root, _)| *root);
+    rest.into_iter().for_each(|(root, piece)| add(root, piece, trace.events.len()));
+    found
+}
 
 /// How full the heap is, before one event of its trace.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

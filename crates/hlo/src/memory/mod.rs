@@ -14,7 +14,7 @@ mod read;
 use crate::module::{InstructionId, Module};
 use heap::Replay;
 
-pub use heap::HeapPoint;
+pub use heap::{HeapPoint, Occupied};
 
 /// The compiler's assignment of buffers.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +167,11 @@ impl<'a> Module<'a> {
     /// The compiler's assignment of buffers; `None` if the profile has none.
     pub fn buffers(&self) -> Option<Buffers<'a>> {
         (!self.buffers.is_empty()).then(|| read::buffers(self.buffers, &self.by_id))
+    }
+
+    /// Every temporary value of a memory space: where it lies, and from when to when. Empty if the profile does not say.
+    pub fn occupied(&self, space: i64) -> Vec<Occupied> {
+        self.buffers().map(|buffers| heap::occupied(&buffers, space)).unwrap_or_default()
     }
 
     /// Memory per space that the program uses, the device's main memory first.

@@ -36,6 +36,9 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if let Some(clocks) = &report.clocks {
         rows(out, " ", "clocks", clocks.hosts.iter().map(|known| HostClock::of(clocks, known)))?;
     }
+    if let Some(usage) = &report.usage {
+        write!(out, ",\n \"utilisation\": {}", serde_json::to_string(usage)?)?;
+    }
     if let Some(run) = &report.run {
         write!(out, ",\n \"run\": {}", super::place::json(run))?;
     }
@@ -188,6 +191,10 @@ struct Op<'a> {
     total_ms: f64,
     self_ms: f64,
     fraction: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
 }
 
 impl<'a> Op<'a> {
@@ -200,6 +207,8 @@ impl<'a> Op<'a> {
             total_ms: op.total_ms,
             self_ms: op.self_ms,
             fraction: op.fraction,
+            label: op.label.as_deref(),
+            source: op.source.as_deref(),
         }
     }
 }

@@ -109,6 +109,7 @@ pub(crate) fn input_bound() -> Report {
         Finding::new(&input_bound::RULE, Severity::Critical, cause, Framework::TensorFlow).sure(0.95);
     input.winnable = Some(1.0);
     Report {
+        usage: None,
         targets: vec!["logs/".to_owned()],
         session: "2026_01_31_12_00_00".to_owned(),
         sessions: vec!["2026_01_31_12_00_00".to_owned(), "2026_01_30_09_00_00".to_owned()],
@@ -132,6 +133,8 @@ pub(crate) fn input_bound() -> Report {
             ("train_step/Relu", "Relu", 12, 6.1, 0.16),
         ]
         .map(|(name, op_type, count, ms, fraction)| OpRow {
+            label: None,
+            source: None,
             name: name.to_owned(),
             op_type: op_type.to_owned(),
             on_device: false,
@@ -165,6 +168,7 @@ pub(crate) fn no_steps() -> Report {
         Framework::Jax,
     );
     Report {
+        usage: None,
         summary: Summary::finish(vec![whole]),
         findings: vec![finding],
         ops: Vec::new(),

@@ -76,6 +76,9 @@ impl Page<'_> {
         if let Some((what, name)) = words::slowest(report) {
             self.labelled(what, &name)?;
         }
+        if let Some(usage) = words::usage(report) {
+            self.labelled("of peak", &usage)?;
+        }
         match words::other_sessions(report) {
             Some(note) => self.labelled("session", &note),
             None => Ok(()),
@@ -143,6 +146,8 @@ impl Page<'_> {
         let fields = columns! { op: OpRow;
             name: Name "  op" => format!("  {}", op.name);
             type: Name "type" => op.op_type.as_str();
+            label.optional: Name "what" => op.label.as_deref();
+            source.optional: Name "source" => op.source.as_deref();
             where.optional: Text "where" => op.place();
             count: Count "count" => op.count;
             self_ms: Ms "self" => op.self_ms;

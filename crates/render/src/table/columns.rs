@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use stepscope_results::table::{Column, Format, Table};
+use stepscope_results::table::{Cell, Column, Format, Table};
 
 /// The whole table as a value; `ways` are the possible groupings of its rows.
 pub fn columns_json(table: &Table, ways: &[&str]) -> Value {
@@ -20,8 +20,19 @@ fn one(table: &Table, place: usize, column: &Column) -> Value {
     json!({
         "key": column.key, "title": column.title, "format": format(column.format), "hidden": column.hidden,
         "optional": column.optional,
-        "values": table.rows().iter().map(|row| json!(row.get(place))).collect::<Vec<_>>(),
+        "values": table.rows().iter().map(|row| exact(row.get(place))).collect::<Vec<_>>(),
     })
+}
+
+/// The largest integer that a browser keeps exactly.
+const EXACT: i128 = 1 << 53;
+
+/// A value for browsers: numbers that they would round, such as those of programs on TPUs, are text.
+fn exact(cell: Option<&Cell>) -> Value {
+    match cell {
+        Some(Cell::Int(number)) if !(-EXACT..=EXACT).contains(number) => json!(number.to_string()),
+        cell => json!(cell),
+    }
 }
 
 /// Public name of a format.

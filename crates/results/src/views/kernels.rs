@@ -9,6 +9,7 @@ use stepscope_analyze::work::counters::{Counters, CountersPartial, KernelCounter
 use stepscope_analyze::work::kernels::{
     KernelRow, Kernels, KernelsPartial, OccupancySource, uses_tensor_cores,
 };
+use stepscope_analyze::work::programs::{Origin, Origins, Programs, ProgramsPartial};
 
 use super::{Group, Hosts, View, all_hosts, counted, covers, describe_window, window_members};
 use crate::format::{duration_ms, percent, plural, printable};
@@ -40,8 +41,8 @@ pub(super) const VIEW: View = View {
     columns: || described(columns()),
     members: window_members!(),
     table: |hosts| {
-        let (kernels, counters) = both(hosts);
-        table(&kernels, &counters)
+        let (kernels, counters, programs) = recorded(hosts);
+        table(&kernels, &counters, &programs)
     },
     groupings: &[],
 };
@@ -58,6 +59,9 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         occupancy: Percent "occupancy", "occupancy, 0 to 1" => line.kernel.occupancy;
         tensor_core: Flag "tensor core", "it uses matrix units" => line.kernel.tensor_core;
         op.optional: Name "op", "the op that launched it" => line.kernel.op.clone();
+        label.optional: Name "what", "scopes of the model and operation of the framework, of an instruction of a compiled program" => line.origin.and_then(|origin| some(origin.label));
+        source.optional: Name "source", "its file and line" => line.origin.and_then(|origin| some(origin.source));
+        scope.hidden: Name "scope", "its scopes of the model" => line.origin.and_then(|origin| some(origin.scope));
         grid.optional: Text "grid", "blocks: x,y,z" => dimensions(line.kernel.launch.grid);
         block.optional: Text "block", "threads per block: x,y,z" => dimensions(line.kernel.launch.block);
         registers.optional: Count "regs", "registers per thread" => line.kernel.launch.registers;
@@ -121,6 +125,11 @@ fn counters<'a>() -> Vec<Field<Line<'a>>> {
 struct Line<'a> {
     kernel: Cow<'a, KernelRow>,
     counted: Option<&'a KernelCounters>,
+    origin: Option<Origin<'a>>,
+}
+
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
 impl Line<'_> {
@@ -136,17 +145,20 @@ impl Line<'_> {
 
 /// One row per kernel, longest first, with its hardware counters if they were collected. Without a timeline,
 /// the rows are the profiled launches.
-fn table(kernels: &Kernels, counters: &Counters) -> Table {
+fn table(kernels: &Kernels, counters: &Counters, programs: &Programs) -> Table {
+    let origins = Origins::of(programs);
     let mut fields = columns();
     fields.retain(|field| !field.column.sometimes || !counters.kernels.is_empty());
     let alone = kernels.rows.is_empty() && !counters.kernels.is_empty();
     let join = counters.join();
     let lines: Vec<Line<'_>> = if alone {
-        let own = |kernel| Line { kernel: Cow::Owned(as_row(kernel)), counted: Some(kernel) };
+        let own = |kernel| Line { kernel: Cow::Owned(as_row(kernel)), counted: Some(kernel), origin: None };
         counters.kernels.iter().map(own).collect()
     } else {
         let joined = |row: &'_ KernelRow| join.of_launch(&row.name, &row.launch);
-        kernels.rows.iter().map(|row| Line { kernel: Cow::Borrowed(row), counted: joined(row) }).collect()
+        let origin = |row: &KernelRow| row.op.as_deref().and_then(|op| origins.find(op));
+        let line = |row| Line { kernel: Cow::Borrowed(row), counted: joined(row), origin: origin(row) };
+        kernels.rows.iter().map(line).collect()
     };
     let mut table = Table::of("kernels", &fields, &lines);
     table.top = Some(20);
@@ -166,14 +178,19 @@ fn table(kernels: &Kernels, counters: &Counters) -> Table {
     table
 }
 
-fn both(hosts: &dyn Hosts) -> (Kernels, Counters) {
-    let of = |context: &Context<'_>| (KernelsPartial::of(context), CountersPartial::of(context));
-    let merge = |all: &mut (KernelsPartial, CountersPartial), (kernels, counters)| {
+/// Kernels, their hardware counters, and the compiled programs that they belong to.
+fn recorded(hosts: &dyn Hosts) -> (Kernels, Counters, Programs) {
+    type Partials = (KernelsPartial, CountersPartial, ProgramsPartial);
+    let of = |context: &Context<'_>| -> Partials {
+        (Analysis::of(context), Analysis::of(context), Analysis::of(context))
+    };
+    let merge = |all: &mut Partials, (kernels, counters, programs): Partials| {
         all.0.merge(kernels);
         all.1.merge(counters);
+        all.2.merge(programs);
     };
-    let (kernels, counters) = all_hosts(hosts, of, merge);
-    (kernels.finish(), counters.finish())
+    let (kernels, counters, programs) = all_hosts(hosts, of, merge);
+    (kernels.finish(), counters.finish(), programs.finish())
 }
 
 fn dimensions(sides: Option<[u32; 3]>) -> Option<String> {

@@ -1,8 +1,9 @@
 //! `stepscope ops`: which ops the time goes to.
 
-use stepscope_analyze::Analysis;
 use stepscope_analyze::window::Window;
 use stepscope_analyze::work::ops::{OpRow, Ops, OpsPartial, Where};
+use stepscope_analyze::work::programs::{Origin, Origins, Programs, ProgramsPartial};
+use stepscope_analyze::{Analysis, Context};
 
 use super::{Group, Grouping, Hosts, View, all_hosts, covers, describe_window, window_members};
 use crate::format::{duration_ms, percent, prefixed};
@@ -28,7 +29,10 @@ pub(super) const VIEW: View = View {
     sql: Some(("op", "Ops of the model and of the input pipeline, over the counted steps.")),
     columns: || described(columns()),
     members: window_members!(),
-    table: |hosts| table(&ops(hosts)),
+    table: |hosts| {
+        let (ops, programs) = both(hosts);
+        table(&ops, &programs)
+    },
     groupings: &[Grouping { by: "type", table: by_type }],
 };
 
@@ -36,12 +40,16 @@ pub(super) const VIEW: View = View {
 struct Line<'a> {
     op: &'a OpRow,
     window: Window,
+    origin: Option<Origin<'a>>,
 }
 
 fn columns<'a>() -> Vec<Field<Line<'a>>> {
     columns! { line: Line<'a>;
         name.known: Name "op", "name of the op" => line.op.key.name.as_str();
         type.optional: Text "type", "type of the op" => line.op.key.kind.as_str();
+        label.optional: Name "what", "scopes of the model and operation of the framework, of an instruction of a compiled program" => line.origin.and_then(|origin| some(origin.label));
+        source.optional: Name "source", "its file and line" => line.origin.and_then(|origin| some(origin.source));
+        scope.hidden: Name "scope", "its scopes of the model" => line.origin.and_then(|origin| some(origin.scope));
         where.known.one_of(&["host", "device"]).sql("side"): Text "where", "host or device" => side(line.op);
         part.drawn: Text "" => if line.op.key.input { "input" } else { "" };
         count.known: Count "count", "number of runs" => line.op.count;
@@ -61,21 +69,37 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
     }
 }
 
-fn ops(hosts: &dyn Hosts) -> Ops {
-    all_hosts(hosts, OpsPartial::of, OpsPartial::merge).finish()
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// Ops, and the programs that some of them belong to.
+fn both(hosts: &dyn Hosts) -> (Ops, Programs) {
+    let of = |context: &Context<'_>| (OpsPartial::of(context), ProgramsPartial::of(context));
+    let merge = |all: &mut (OpsPartial, ProgramsPartial), (ops, programs)| {
+        all.0.merge(ops);
+        all.1.merge(programs);
+    };
+    let (ops, programs) = all_hosts(hosts, of, merge);
+    (ops.finish(), programs.finish())
 }
 
 /// For `--by type`.
 fn by_type(hosts: &dyn Hosts) -> Table {
-    let mut table = table(&ops(hosts).by_type());
+    let ops = all_hosts(hosts, OpsPartial::of, OpsPartial::merge).finish();
+    let mut table = table(&ops.by_type(), &Programs::default());
     table.entitle("name", "type");
     table.hide(&["type"]);
     table
 }
 
 /// One row per op, longest self time first, wherever it runs: the culprit may be an op of the input pipeline.
-fn table(ops: &Ops) -> Table {
-    let mut lines: Vec<Line<'_>> = ops.rows.iter().map(|op| Line { op, window: ops.window }).collect();
+fn table(ops: &Ops, programs: &Programs) -> Table {
+    let origins = Origins::of(programs);
+    let mut lines: Vec<Line<'_>> = Vec::with_capacity(ops.rows.len());
+    for op in &ops.rows {
+        lines.push(Line { op, window: ops.window, origin: origins.find(&op.key.name) });
+    }
     lines.sort_by(|a, b| b.op.self_ms.total_cmp(&a.op.self_ms));
     let mut table = Table::of("ops", &columns(), &lines);
     table.top = Some(20);

@@ -104,6 +104,7 @@ fn source(source: ScopeSource) -> &'static str {
     match source {
         ScopeSource::DeviceOps => "device ops",
         ScopeSource::HostOps => "host ops",
+        ScopeSource::Programs => "compiled programs",
         ScopeSource::Modules => "modules",
         ScopeSource::PythonStack => "python stack",
         ScopeSource::Ranges => "annotated ranges",
@@ -117,6 +118,7 @@ fn headline(scopes: &Scopes) -> String {
     let what = match scopes.source {
         ScopeSource::DeviceOps => "kernel time by op path",
         ScopeSource::HostOps => "host op time by op path",
+        ScopeSource::Programs => "time in compiled programs by scope",
         ScopeSource::Modules => "time by module, from the Python stack",
         ScopeSource::PythonStack => "time by Python stack",
         ScopeSource::Ranges => "host time by annotated range",

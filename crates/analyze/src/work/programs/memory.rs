@@ -185,7 +185,7 @@ fn describe(module: &Module<'_>, key: &ProgramKey, time: Dur, memory: MemoryUse)
     ProgramMemory { program: key.clone(), time, figures, peak_at, live }
 }
 
-fn value(module: &Module<'_>, buffer: &LiveBuffer) -> LiveValue {
+pub(super) fn value(module: &Module<'_>, buffer: &LiveBuffer) -> LiveValue {
     let (kind, bytes, unpadded) = (buffer.kind.name(), buffer.size, buffer.unpadded);
     let known = LiveValue { kind, bytes, unpadded, ..LiveValue::default() };
     let Some(instruction) = buffer.instruction.and_then(|id| module.instruction(id)) else { return known };

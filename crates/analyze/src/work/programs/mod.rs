@@ -10,6 +10,7 @@
 //! bound     the least time that an instruction can take, and what it wastes
 //! memory    who is live at the peak
 //! show      programs as text
+//! card      one instruction with its neighbours, for pages
 //! groups    rows by category, scope, source line or phase
 //! origins   where an op of another table comes from
 //! usage     the share of the peak that a step reaches
@@ -19,11 +20,13 @@
 //! One partial result per host ([`ProgramsPartial`]), merged and finished as [`Analysis`] says.
 
 mod bound;
+mod card;
 mod described;
 mod executed;
 mod groups;
 mod join;
 mod memory;
+mod memory_picture;
 mod modules;
 mod origins;
 mod peaks;
@@ -40,8 +43,10 @@ use crate::stored::keep_largest;
 use crate::window::{Window, Windows};
 
 pub use bound::{Bound, BoundTime};
+pub use card::{Card, Graph, GraphNode, card, card_of_event, graph};
 pub use groups::{GroupBy, GroupRow};
 pub use memory::{LiveValue, PeakLine, ProgramMemories, ProgramMemory, ProgramPeak};
+pub use memory_picture::{MemoryBox, MemoryPicture, memory_picture};
 pub use modules::{ModuleBytes, modules};
 pub use origins::{Origin, Origins};
 pub use peaks::{PeakSource, Peaks};

@@ -1,10 +1,8 @@
 //! Programs as text, and the neighbours of one instruction.
 
-use std::collections::VecDeque;
-
-use rustc_hash::FxHashMap;
 use stepscope_hlo::{InstructionId, Module, TextOptions};
 
+use super::card::stack;
 use super::modules::modules;
 use super::{ProgramKey, ProgramsPartial};
 use crate::analysis::Analysis;
@@ -36,8 +34,6 @@ pub struct Shown {
     pub missing: Option<Vec<String>>,
 }
 
-/// Users of a value that are followed at most: a constant may have thousands.
-const MOST_USERS: usize = 16;
 /// Names that are suggested for a missing one.
 const SUGGESTED: usize = 8;
 
@@ -79,13 +75,7 @@ pub fn show(context: &Context, wanted: &Wanted) -> Option<Shown> {
         }
         Some(id) => {
             shown.text = around(&module, id, wanted.radius, options);
-            let stack =
-                module.instruction(id).map(|instruction| module.stack(instruction)).unwrap_or_default();
-            let place = |source: stepscope_hlo::Source<'_>| match source.function {
-                "" => source.to_string(),
-                function => format!("{source} ({function})"),
-            };
-            shown.stack = stack.into_iter().map(place).collect();
+            shown.stack = module.instruction(id).map(|made| stack(&module, made)).unwrap_or_default();
         }
     }
     Some(shown)
@@ -93,32 +83,7 @@ pub fn show(context: &Context, wanted: &Wanted) -> Option<Shown> {
 
 /// The instruction with its operands and users up to a distance, in the order of the program, and what it calls.
 fn around(module: &Module<'_>, id: InstructionId, radius: usize, options: TextOptions) -> String {
-    let mut users: FxHashMap<InstructionId, Vec<InstructionId>> = FxHashMap::default();
-    for (instruction, number) in module.instructions.iter().zip(0..) {
-        for &operand in &instruction.operands {
-            users.entry(operand).or_default().push(number);
-        }
-    }
-    let mut distances: FxHashMap<InstructionId, usize> = FxHashMap::default();
-    distances.insert(id, 0);
-    let mut next = VecDeque::from([id]);
-    while let Some(number) = next.pop_front() {
-        let distance = distances.get(&number).copied().unwrap_or(0) + 1;
-        if distance > radius {
-            continue;
-        }
-        let operands = module.instruction(number).map_or(&[][..], |instruction| &instruction.operands);
-        let using = users.get(&number).map_or(&[][..], Vec::as_slice);
-        let using = if using.len() > MOST_USERS { &[][..] } else { using };
-        for &neighbour in operands.iter().chain(using) {
-            distances.entry(neighbour).or_insert_with(|| {
-                next.push_back(neighbour);
-                distance
-            });
-        }
-    }
-    let mut shown: Vec<InstructionId> = distances.into_keys().collect();
-    shown.sort_unstable();
+    let shown = module.neighbourhood(id, radius).nodes.into_iter().map(|(number, _)| number);
     let mut out = String::new();
     for number in shown {
         let Some(instruction) = module.instruction(number) else { continue };
