@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use stepscope_analyze::breakdown::selection::Range;
-use stepscope_analyze::work::programs::{Bound, GroupBy, Programs, ProgramsPartial};
+use stepscope_analyze::work::programs::{Bound, GroupBy, ProgramOp, Programs, ProgramsPartial};
 use stepscope_analyze::{Analysis, Context, Selection};
 use stepscope_read::{Input, Progress, Reader, XPlaneReader};
 use stepscope_testkit::corpus::{corpus, files_below};
@@ -147,6 +147,48 @@ fn one_execution_on_a_gpu_may_run_several_kernels() {
     assert_eq!(peaks.device, "Instinct MI300X");
     // 33 GFLOP take 25 µs at the peak, 579 MB take 109 µs.
     assert_eq!(convolution.bound(Some(peaks)), Some(Bound::Memory));
+}
+
+#[test]
+fn op_tables_of_devices_agree_with_xprof_within_a_thousandth() {
+    let profiles = [
+        ("xplane-public/openxla+xprof/tpu_inference_2.xplane.pb", "tpu_inference_2"),
+        ("xplane-public/AMD-AGI+TraceLens/jax08_gemm", "amd-jax08_gemm"),
+        ("xplane-public/AMD-AGI+TraceLens/jax08_conv", "amd-jax08_conv"),
+        ("xplane-public/AMD-AGI+TraceLens/jax_conv_minimal_legacy", "amd-jax_conv_minimal_legacy"),
+    ];
+    let (mut compared, mut wrong, mut counted_otherwise) = (0, Vec::new(), 0);
+    for (profile, folder) in profiles {
+        let Some(found) = programs(profile) else { return };
+        let Some(table) = oracle(&format!("{folder}/xprof.hlo_stats.json.gz")) else { return };
+        let columns: Vec<&str> =
+            table["cols"].as_array().unwrap().iter().filter_map(|column| column["id"].as_str()).collect();
+        for row in table["rows"].as_array().unwrap() {
+            let cell = |key: &str| {
+                let place = columns.iter().position(|column| *column == key).unwrap();
+                row["c"][place]["v"].clone()
+            };
+            let (id, name) = (cell("program_id"), cell("hlo_op_name"));
+            let id = id.as_str().map(str::to_owned).unwrap_or_else(|| id.to_string());
+            let own = |op: &&ProgramOp| op.program.id.map(|id| id.to_string()) == Some(id.clone()) && name == op.op;
+            let Some(op) = found.ops.iter().find(own) else {
+                wrong.push(format!("{folder}: {id} {name} is missing"));
+                continue;
+            };
+            // XProf misses the first kernel of one instruction.
+            if cell("occurrences").as_f64().unwrap() != op.totals.events as f64 {
+                counted_otherwise += 1;
+                continue;
+            }
+            compared += 1;
+            let (ours, theirs) = (op.totals.own.ms() * 1e3, cell("total_self_time").as_f64().unwrap());
+            if (ours - theirs).abs() > 1e-3 * theirs {
+                wrong.push(format!("{folder}: {name} {ours} µs, XProf {theirs} µs"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared >= 40 && counted_otherwise <= 1, "{compared} rows, {counted_otherwise} counted otherwise");
 }
 
 #[test]

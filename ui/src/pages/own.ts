@@ -19,6 +19,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   path: () => import("./path/Path.svelte"),
   ops: () => import("./ops/Ops.svelte"),
   kernels: () => import("./kernels/Kernels.svelte"),
+  hlo_modules: () => import("./programs/Programs.svelte"),
   input: () => import("./input/Input.svelte"),
   memory: () => import("./memory/Memory.svelte"),
   scopes: () => import("./scopes/Scopes.svelte"),

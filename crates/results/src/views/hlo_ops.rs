@@ -67,7 +67,7 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         waste_ms.optional: Ms "waste", "time above the least possible" => line.waste_ms();
         waste_ms_per_step.hidden: Ms "waste/step", "time above the least possible, per step" => line.waste_ms().and_then(|waste| line.programs.window.per_step(waste));
         unknown_ms.hidden: Ms "unknown", "time in instructions of unknown cost" => line.unknown_ms();
-        matched.hidden: Text "matched", "how events were joined: recorded, or by the kernel's name" => line.op.map(|op| if op.totals.by_name { "kernel name" } else { "recorded" });
+        matched.hidden: Text "matched", "how events were joined: recorded, or by the name or the source line of a kernel that a graph launched" => line.op.map(|op| op.totals.matched.name());
     }
 }
 

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_trace::{Args, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackKind, Value};
 
+use super::Matched;
 use crate::context::Context;
 use crate::vocabulary::names::hlo_name;
 use crate::vocabulary::{Keys, Role};
@@ -28,8 +29,8 @@ pub(super) struct Tally {
     pub kernels: bool,
     /// Operations and bytes of one execution, where the profile states them.
     pub stated: Option<(u64, u64)>,
-    /// Whether kernels were matched by name.
-    pub by_name: bool,
+    /// How events were joined with it.
+    pub matched: Matched,
 }
 
 impl Tally {
@@ -38,7 +39,7 @@ impl Tally {
         self.total += other.total;
         self.own += other.own;
         self.kernels |= other.kernels;
-        self.by_name |= other.by_name;
+        self.matched = self.matched.max(other.matched);
         self.stated = self.stated.or(other.stated);
         for (kind, count) in other.by_kind {
             *self.by_kind.entry(kind).or_default() += count;
@@ -54,12 +55,16 @@ pub(super) enum ProgramRef {
     Unknown,
 }
 
+/// Kernels of a name that state no instruction: the program and the line of source, as far as they state them. Kernels in CUDA
+/// graphs carry the line.
+pub(super) type Unnamed = (ProgramRef, KindId, Option<String>);
+
 /// Everything that ran.
 #[derive(Debug, Default)]
 pub(super) struct Executed {
     pub ops: FxHashMap<ProgramRef, FxHashMap<String, Tally>>,
     /// Kernels that name no instruction: started through a graph, or by a library.
-    pub unnamed: FxHashMap<(ProgramRef, KindId), Tally>,
+    pub unnamed: FxHashMap<Unnamed, Tally>,
     /// The runs of each program, by run and device.
     pub runs: FxHashMap<ProgramRef, FxHashSet<(u64, u64)>>,
 }
@@ -91,7 +96,7 @@ impl Executed {
 
     fn tally(&mut self, of: &Owner<'_>) -> &mut Tally {
         match &of.op {
-            None => self.unnamed.entry((of.program, of.kind)).or_default(),
+            None => self.unnamed.entry((of.program, of.kind, of.source.clone())).or_default(),
             Some(op) => {
                 let ops = self.ops.entry(of.program).or_default();
                 if !ops.contains_key(op.as_ref()) {
@@ -111,6 +116,10 @@ struct Owner<'t> {
     kind: KindId,
     run: Option<(u64, u64)>,
     stated: Option<(u64, u64)>,
+    /// The line of source, of kernels that state no instruction.
+    source: Option<String>,
+    /// How long it took by the device's own clock, which is exact where the host's view of it is not.
+    measured: Option<Dur>,
 }
 
 struct Open<'t> {
@@ -130,6 +139,8 @@ struct Pass<'c, 't> {
     run: Option<StrId>,
     device: Option<StrId>,
     category: Option<StrId>,
+    source: Option<StrId>,
+    measured: Option<StrId>,
     flops: Vec<StrId>,
     bytes: Option<StrId>,
 }
@@ -148,6 +159,8 @@ impl<'c, 't> Pass<'c, 't> {
             run: find("run_id"),
             device: find("device_ordinal"),
             category: find("hlo_category"),
+            source: find("source"),
+            measured: find("device_duration_ps"),
             flops: ["model_flops", "flops"].iter().filter_map(|key| find(key)).collect(),
             bytes: find("bytes_accessed"),
         }
@@ -179,7 +192,7 @@ impl<'c, 't> Pass<'c, 't> {
             while let Some(ended) = open.pop_if(|open| open.end <= start) {
                 close(&mut found, ended, on_device);
             }
-            let (dur, end) = (track.dur(index), track.end(index));
+            let (dur, end) = (owner.measured.unwrap_or_else(|| track.dur(index)), track.end(index));
             if let Some(outer) = open.last_mut().filter(|outer| end <= outer.end) {
                 outer.inside += dur;
             }
@@ -205,7 +218,9 @@ impl<'c, 't> Pass<'c, 't> {
     }
 
     fn owner(&self, track: &'t Track, index: usize, kind: KindId, on_device: bool) -> Option<Owner<'t>> {
-        let mut owner = Owner { program: ProgramRef::Unknown, op: None, kind, run: None, stated: None };
+        let program = ProgramRef::Unknown;
+        let mut owner =
+            Owner { program, op: None, kind, run: None, stated: None, source: None, measured: None };
         let (mut run, mut device) = (None, 0);
         let (mut flops, mut bytes, mut category) = (None, None, false);
         let mut name = None;
@@ -222,6 +237,10 @@ impl<'c, 't> Pass<'c, 't> {
                 run = value.as_u64();
             } else if key == self.device {
                 device = value.as_u64().unwrap_or(0);
+            } else if key == self.measured {
+                owner.measured = value.as_u64().and_then(|ps| i64::try_from(ps).ok()).map(Dur::from_ps);
+            } else if key == self.source && on_device {
+                owner.source = text(value).map(Cow::into_owned).filter(|source| !source.is_empty());
             } else if key == self.category {
                 category = true;
             } else if key == self.bytes {

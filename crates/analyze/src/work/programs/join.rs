@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashMap;
 use stepscope_hlo::{InstructionId, Module};
-use stepscope_trace::{Dur, KindId};
+use stepscope_trace::Dur;
 
 use super::described::Described;
 use super::executed::{Executed, ProgramRef, Tally};
 use super::memory::peak_of;
 use super::modules::{ModuleBytes, modules};
+use super::unnamed;
 use super::{OpEntry, OpFacts, OpTotals, ProgramFacts, ProgramKey, ProgramsPartial};
 use crate::context::Context;
 use crate::vocabulary::names::hlo_opcode;
@@ -18,7 +19,7 @@ pub(super) fn join(context: &Context, windows: &Windows) -> ProgramsPartial {
     let found = modules(context.trace);
     let mut partial = ProgramsPartial::default();
     let kernels = std::mem::take(&mut executed.unnamed);
-    assign_unnamed(context, &found, &mut executed, kernels);
+    unnamed::assign(context, &found, &mut executed, kernels);
     for module in &found {
         let key = ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) };
         let refers = |program: &ProgramRef| match program {
@@ -82,7 +83,7 @@ fn most_of_a_kind(tally: &Tally) -> u64 {
 }
 
 fn totals(tally: &Tally, executions: u64) -> OpTotals {
-    OpTotals { executions, events: tally.events, total: tally.total, own: tally.own, by_name: tally.by_name }
+    OpTotals { executions, events: tally.events, total: tally.total, own: tally.own, matched: tally.matched }
 }
 
 fn add_program(
@@ -183,59 +184,3 @@ fn executions(
     }
 }
 
-/// Finds the instructions of kernels that name none, by the kernel's name: generated kernels are named after their instruction.
-/// A name that fits instructions of several programs fits none.
-fn assign_unnamed(
-    context: &Context,
-    found: &[ModuleBytes<'_>],
-    executed: &mut Executed,
-    kernels: FxHashMap<(ProgramRef, KindId), Tally>,
-) {
-    if kernels.is_empty() {
-        return;
-    }
-    let ran: Vec<&ModuleBytes<'_>> = {
-        let numbers = |module: &&ModuleBytes<'_>| {
-            let refers = |program: &ProgramRef| match program {
-                ProgramRef::Number(number) => *number == module.program_id,
-                ProgramRef::Name(name) => context.trace.str(*name) == module.name,
-                ProgramRef::Unknown => false,
-            };
-            executed.ops.keys().any(refers) || kernels.keys().any(|(program, _)| refers(program))
-        };
-        found.iter().filter(numbers).collect()
-    };
-    let mut names: FxHashMap<String, Vec<(u64, String)>> = FxHashMap::default();
-    for bytes in if ran.is_empty() { found.iter().collect() } else { ran } {
-        let Some(module) = Module::read(bytes.bytes) else { continue };
-        for instruction in &module.instructions {
-            let kernel = as_kernel(instruction.name);
-            names.entry(kernel).or_default().push((bytes.program_id, instruction.name.to_owned()));
-        }
-    }
-    for ((program, kind), mut tally) in kernels {
-        let kernel = context.trace.kind_name(kind);
-        let fits = names
-            .get(&as_kernel(kernel.strip_suffix(".kd").unwrap_or(kernel)))
-            .map_or(&[][..], Vec::as_slice);
-        let mut fits = fits.iter().filter(|(id, _)| match program {
-            ProgramRef::Number(number) => number == *id,
-            _ => true,
-        });
-        if let (Some((id, op)), None) = (fits.next(), fits.next()) {
-            tally.by_name = true;
-            executed
-                .ops
-                .entry(ProgramRef::Number(*id))
-                .or_default()
-                .entry(op.clone())
-                .or_default()
-                .add(tally);
-        }
-    }
-}
-
-/// The name of the kernel that is generated for an instruction.
-fn as_kernel(op: &str) -> String {
-    op.replace(['.', '-'], "_")
-}

@@ -31,6 +31,7 @@ mod modules;
 mod origins;
 mod peaks;
 mod show;
+mod unnamed;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -153,8 +154,33 @@ pub struct OpTotals {
     pub total: Dur,
     /// Without instructions inside.
     pub own: Dur,
-    /// Whether kernels were matched by name only, because a graph launched them.
-    pub by_name: bool,
+    /// How events were joined with it.
+    pub matched: Matched,
+}
+
+/// How events were joined with an instruction, the surest first.
+#[derive(
+    Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub enum Matched {
+    /// The events name it.
+    #[default]
+    Recorded,
+    /// Kernels that a graph launched name no instruction, but theirs is named after it.
+    KernelName,
+    /// Their line of source is that of this library call only.
+    SourceLine,
+}
+
+impl Matched {
+    /// For tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Matched::Recorded => "recorded",
+            Matched::KernelName => "kernel name",
+            Matched::SourceLine => "source line",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -218,7 +244,7 @@ impl Analysis for ProgramsPartial {
                 own.totals.events += entry.totals.events;
                 own.totals.total += entry.totals.total;
                 own.totals.own += entry.totals.own;
-                own.totals.by_name |= entry.totals.by_name;
+                own.totals.matched = own.totals.matched.max(entry.totals.matched);
             }
         }
     }

@@ -37,7 +37,7 @@ pub(in crate::rules) fn sample() -> crate::facts::ProgramPart {
 pub(in crate::rules) mod testing {
     use stepscope_analyze::Category;
     use stepscope_analyze::window::Window;
-    use stepscope_analyze::work::programs::{OpFacts, OpTotals, ProgramKey, ProgramOp, Programs};
+    use stepscope_analyze::work::programs::{Matched, OpFacts, OpTotals, ProgramKey, ProgramOp, Programs};
     use stepscope_trace::Dur;
 
     use crate::facts::Facts;
@@ -49,7 +49,7 @@ pub(in crate::rules) mod testing {
             program: ProgramKey { name: "jit_step".to_owned(), id: Some(1) },
             op: name.to_owned(),
             facts: OpFacts { known: true, ..facts },
-            totals: OpTotals { executions: STEPS, events: STEPS, total: own, own, by_name: false },
+            totals: OpTotals { executions: STEPS, events: STEPS, total: own, own, matched: Matched::Recorded },
         }
     }
 
