@@ -6,7 +6,7 @@ const on = stage();
 
 test("panes share the chosen instruction, and the address holds every choice", async () => {
   const server = await serve("serve", `${fixtures}/jax-train`);
-  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/jax-train/hlo_modules`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/hlo_modules`);
   for (const pane of ["Instructions", "Roofline", "Memory", "Graph", "Instruction"])
     await page.getByRole("region", { name: pane, exact: true }).waitFor();
   const graph = page.getByRole("region", { name: "Graph", exact: true });
@@ -17,7 +17,10 @@ test("panes share the chosen instruction, and the address holds every choice", a
   const other = graph.locator("g:not(.lit)[role=button]").first();
   const name = ((await other.getAttribute("aria-label")) ?? "").split(",")[0] ?? "";
   await other.dispatchEvent("click");
-  await page.getByRole("region", { name: "Instruction", exact: true }).getByRole("heading", { name, exact: true }).waitFor();
+  await page
+    .getByRole("region", { name: "Instruction", exact: true })
+    .getByRole("heading", { name, exact: true })
+    .waitFor();
   expect(decodeURIComponent(page.url())).toContain(`op=${name}`);
 
   const press = (label: string) => page.getByRole("button", { name: label, exact: true }).click();
@@ -30,7 +33,10 @@ test("panes share the chosen instruction, and the address holds every choice", a
 
   // A link to it shows the same.
   await page.reload();
-  await page.getByRole("region", { name: "Instruction", exact: true }).getByRole("heading", { name, exact: true }).waitFor();
+  await page
+    .getByRole("region", { name: "Instruction", exact: true })
+    .getByRole("heading", { name, exact: true })
+    .waitFor();
   expect(await page.getByRole("button", { name: "Tree", exact: true }).getAttribute("aria-pressed")).toBe("true");
   await page.screenshot({ path: `${shots}/programs-link.png`, fullPage: true });
   expect(wrongs).toEqual([]);

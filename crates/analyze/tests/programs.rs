@@ -170,7 +170,8 @@ fn op_tables_of_devices_agree_with_xprof_within_a_thousandth() {
             };
             let (id, name) = (cell("program_id"), cell("hlo_op_name"));
             let id = id.as_str().map(str::to_owned).unwrap_or_else(|| id.to_string());
-            let own = |op: &&ProgramOp| op.program.id.map(|id| id.to_string()) == Some(id.clone()) && name == op.op;
+            let own =
+                |op: &&ProgramOp| op.program.id.map(|id| id.to_string()) == Some(id.clone()) && name == op.op;
             let Some(op) = found.ops.iter().find(own) else {
                 wrong.push(format!("{folder}: {id} {name} is missing"));
                 continue;
@@ -188,7 +189,10 @@ fn op_tables_of_devices_agree_with_xprof_within_a_thousandth() {
         }
     }
     assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(compared >= 40 && counted_otherwise <= 1, "{compared} rows, {counted_otherwise} counted otherwise");
+    assert!(
+        compared >= 40 && counted_otherwise <= 1,
+        "{compared} rows, {counted_otherwise} counted otherwise"
+    );
 }
 
 #[test]

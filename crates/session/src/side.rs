@@ -7,8 +7,9 @@ use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::names::stable_name;
 use stepscope_analyze::work::ops::{Ops, Where};
+use stepscope_analyze::work::programs::Programs;
 use stepscope_diagnose::Facts;
-use stepscope_diagnose::compare::{FindingKey, OpTime, Run};
+use stepscope_diagnose::compare::{FindingKey, OpTime, PartCost, Run};
 use stepscope_diagnose::diagnose;
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
@@ -73,6 +74,7 @@ fn of_parts(parts: Vec<Part>, label: &str) -> Run {
     let mut run = Run::of(label, &facts.summary);
     run.profiled = !facts.timeline && !profiled.0.is_empty();
     run.ops = if run.profiled { launch_times(&profiled.0) } else { op_times(&facts.ops) };
+    run.parts = part_costs(&facts.programs);
     let findings = diagnose(&facts);
     run.findings = findings
         .into_iter()
@@ -98,6 +100,32 @@ fn op_times(ops: &Ops) -> Vec<OpTime> {
         OpTime { name, op_type: op_type.to_owned(), on_device, ms_per_step, count_per_step }
     };
     times.into_iter().map(one).collect()
+}
+
+/// What compiled programs do, by scope and operation: those names stay from version to version.
+fn part_costs(programs: &Programs) -> Vec<PartCost> {
+    let mut parts: BTreeMap<(&str, &'static str), PartCost> = BTreeMap::new();
+    let steps = |total: f64| programs.window.per_step(total);
+    // The longest comes first, so that its line stands for the part.
+    for op in programs.ops.iter().filter(|op| op.facts.known && !op.facts.container) {
+        let facts = &op.facts;
+        let file = facts.source.rsplit_once(':').map_or("", |(file, _)| file);
+        let name = if facts.label.is_empty() { file } else { &facts.label };
+        let Some(ms) = steps(op.totals.own.ms()).filter(|_| !name.is_empty()) else { continue };
+        let part = parts.entry((name, facts.phase.name())).or_insert_with(|| PartCost {
+            name: name.to_owned(),
+            phase: facts.phase.name(),
+            source: facts.source.clone(),
+            ms: 0.0,
+            flops: Some(0.0),
+            bytes: Some(0.0),
+        });
+        let add = |own: Option<f64>, more: Option<u64>| Some(own? + steps(more? as f64)?);
+        part.ms += ms;
+        part.flops = add(part.flops, op.flops());
+        part.bytes = add(part.bytes, op.bytes());
+    }
+    parts.into_values().collect()
 }
 
 /// Kernels that were profiled one by one, one launch of each. A kernel is its own type: another name is another

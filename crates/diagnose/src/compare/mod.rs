@@ -5,6 +5,7 @@
 //! id and subject; [`comparable`] tells whether both sides measure the same thing at all.
 
 pub mod comparable;
+mod compiled;
 mod launches;
 pub mod load;
 pub mod machine;
@@ -19,6 +20,7 @@ use stepscope_analyze::Category;
 
 use crate::statistics::{Confidence, RankTest};
 pub use comparable::{Comparability, Difference};
+pub use compiled::{PartChange, PartCost, PartDelta};
 pub use load::{Around, Load};
 pub use machine::{Machine, Machines};
 pub use matching::{Match, OpDelta, ScopeDelta};
@@ -117,6 +119,8 @@ pub struct Comparison {
     pub ops: Vec<OpDelta>,
     /// Name scopes, as far as the ops' names tell them; the largest change first.
     pub scopes: Vec<ScopeDelta>,
+    /// Parts of the model in compiled programs, with their work; the largest change first. Empty if a side has none.
+    pub parts: Vec<PartDelta>,
     /// Findings.
     pub findings: FindingChanges,
     /// What else differs.
@@ -209,6 +213,7 @@ pub fn compare_in(detail: Detail, base: &[Run], new: &[Run], margins: Margins) -
         findings: findings(base, new),
         comparability,
         scopes: matching::match_scopes(&ops),
+        parts: compiled::match_parts(base, new),
         ops,
         base: side_figures(base),
         new: side_figures(new),

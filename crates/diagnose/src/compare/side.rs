@@ -6,6 +6,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_analyze::{Category, Shares};
 use stepscope_trace::{DeviceKind, Dur};
 
+use super::compiled::PartCost;
 use super::load::Around;
 use super::machine::Machine;
 use super::noise::Unrest;
@@ -25,6 +26,8 @@ pub struct Run {
     pub shares: Vec<Shares>,
     /// Ops and kernels by stable name.
     pub ops: Vec<OpTime>,
+    /// What parts of the model cost in compiled programs.
+    pub parts: Vec<PartCost>,
     /// Were its kernels profiled one by one? Then there are no steps, and `ops` says what a launch of each takes.
     pub profiled: bool,
     /// What was found in it, the verdict first.

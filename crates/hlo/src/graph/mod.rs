@@ -32,8 +32,8 @@ pub struct Neighbourhood {
 }
 
 impl<'a> Module<'a> {
-    /// The instructions within `radius` of one. Relabellings cost no distance; constants, and the users of values that many
-    /// use, are not followed.
+    /// The instructions within `radius` of one. Relabellings cost no distance; constants, what a tuple joins, and the users of
+    /// values that many use are not followed.
     pub fn neighbourhood(&self, centre: InstructionId, radius: usize) -> Neighbourhood {
         let users = Users::of(self);
         let mut distances: FxHashMap<InstructionId, usize> = FxHashMap::default();
@@ -54,7 +54,13 @@ impl<'a> Module<'a> {
             } else {
                 using
             };
-            for &neighbour in instruction.operands.iter().chain(using) {
+            // A tuple joins values that have nothing to do with one another.
+            let joins = instruction.opcode == "tuple" && id != centre;
+            let operands = if joins { &[][..] } else { &instruction.operands[..] };
+            if joins {
+                cut.push(id);
+            }
+            for &neighbour in operands.iter().chain(using) {
                 if distances.contains_key(&neighbour) {
                     continue;
                 }
@@ -89,5 +95,5 @@ impl<'a> Module<'a> {
 }
 
 fn costs_distance(instruction: &Instruction<'_>) -> bool {
-    !matches!(instruction.opcode, "bitcast" | "get-tuple-element" | "tuple")
+    !matches!(instruction.opcode, "bitcast" | "get-tuple-element")
 }

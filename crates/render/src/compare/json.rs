@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::{
-    Basis, CategoryDelta, Comparison, Estimate, FindingKey, Measured, Next, OpDelta, ScopeDelta, SideFigures,
-    Unit,
+    Basis, CategoryDelta, Comparison, Estimate, FindingKey, Measured, Next, OpDelta, PartCost, PartDelta,
+    ScopeDelta, SideFigures, Unit,
 };
 
 use super::words;
@@ -68,6 +68,7 @@ pub fn compare_json(comparison: &Comparison) -> Value {
         "breakdown": comparison.breakdown.iter().map(category).collect::<Vec<_>>(),
         "scopes": comparison.scopes.iter().map(scope).collect::<Vec<_>>(),
         "ops": comparison.ops.iter().map(op).collect::<Vec<_>>(),
+        "programs": comparison.parts.iter().map(part).collect::<Vec<_>>(),
         "findings": {
             "solved": keys(&findings.solved), "new": keys(&findings.new), "left": keys(&findings.left),
         },
@@ -103,6 +104,17 @@ fn scope(scope: &ScopeDelta) -> Value {
         "base_ms": scope.base_ms,
         "new_ms": scope.new_ms,
         "delta_ms": scope.delta_ms(),
+    })
+}
+
+fn part(part: &PartDelta) -> Value {
+    let cost = |side: &Option<PartCost>, of: fn(&PartCost) -> Option<f64>| side.as_ref().and_then(of);
+    let (base_ms, new_ms) = part.ms();
+    json!({
+        "name": part.name(), "phase": part.phase(), "source": part.source(), "base_ms": base_ms, "new_ms": new_ms,
+        "delta_ms": part.delta_ms(), "base_flops": cost(&part.base, |cost| cost.flops),
+        "new_flops": cost(&part.new, |cost| cost.flops), "base_bytes": cost(&part.base, |cost| cost.bytes),
+        "new_bytes": cost(&part.new, |cost| cost.bytes), "why": words::part_change(part.change()),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stepscope_diagnose::compare::{
-    CategoryDelta, Comparison, FindingKey, Measured, OpDelta, ScopeDelta, Verdict,
+    CategoryDelta, Comparison, FindingKey, Measured, OpDelta, PartDelta, ScopeDelta, Verdict,
 };
 use stepscope_results::table::{Select, Table, columns};
 
@@ -37,6 +37,7 @@ pub fn write_text(
     section(&figures(comparison), style, out)?;
     section(&breakdown(comparison), style, out)?;
     section(&scopes(comparison), style, out)?;
+    section(&parts(comparison), style, out)?;
     section(&ops(comparison), style, out)?;
     findings(comparison, style, out)?;
     let mut remarks = words::remarks(comparison);
@@ -118,6 +119,24 @@ pub(super) fn scopes(comparison: &Comparison) -> Table {
     let changed = comparison.scopes.iter().filter(|scope| scope.delta_ms() != 0.0);
     let mut table = Table::of("compare", &fields, changed);
     table.headline = Some("Largest changes by scope, per step".to_owned());
+    table.top = Some(TOP_SCOPES);
+    table
+}
+
+/// Parts of the model in compiled programs, with why their time differs.
+pub(super) fn parts(comparison: &Comparison) -> Table {
+    let fields = columns! { part: PartDelta;
+        name: Name "part" => part.name();
+        phase.optional: Text "phase" => part.phase();
+        source.optional: Name "source" => Some(part.source()).filter(|source| !source.is_empty());
+        base_ms: Ms "BASE" => part.ms().0;
+        new_ms: Ms "NEW" => part.ms().1;
+        delta_ms: Ms "change" => part.delta_ms();
+        why: Text "why" => words::part_change(part.change());
+    };
+    let changed = comparison.parts.iter().filter(|part| part.delta_ms() != 0.0);
+    let mut table = Table::of("compare", &fields, changed);
+    table.headline = Some("Largest changes in compiled programs, per step".to_owned());
     table.top = Some(TOP_SCOPES);
     table
 }

@@ -3,7 +3,7 @@
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
     Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured,
-    Next, OpDelta, OwnWork, SideFigures, Unit, Verdict,
+    Next, OpDelta, OwnWork, PartChange, SideFigures, Unit, Verdict,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
@@ -410,6 +410,23 @@ pub(crate) fn counts(op: &OpDelta) -> String {
 /// Where an op runs.
 pub(crate) fn side(op: &OpDelta) -> &'static str {
     if op.on_device { "device" } else { "host" }
+}
+
+/// Why the time of a part differs: `same FLOPs, 12 % slower`, `8 % more FLOPs`.
+pub(crate) fn part_change(change: PartChange) -> String {
+    let speed = |ratio: f64| match percent((ratio - 1.0).abs()) {
+        _ if (ratio - 1.0).abs() < 0.005 => "as fast".to_owned(),
+        share if ratio > 1.0 => format!("{share} slower"),
+        share => format!("{share} faster"),
+    };
+    match change {
+        PartChange::Added => "new".to_owned(),
+        PartChange::Removed => "gone".to_owned(),
+        PartChange::Work(ratio) if ratio > 1.0 => format!("{} more work", percent(ratio - 1.0)),
+        PartChange::Work(ratio) => format!("{} less work", percent(1.0 - ratio)),
+        PartChange::Speed(ratio) => format!("same work, {}", speed(ratio)),
+        PartChange::Unknown(ratio) => format!("work unknown, {}", speed(ratio)),
+    }
 }
 
 /// Public id of how ops were matched.

@@ -183,4 +183,3 @@ fn executions(
         _ => most,
     }
 }
-

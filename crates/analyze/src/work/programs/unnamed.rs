@@ -38,7 +38,9 @@ pub(super) fn assign(
     let candidates = Candidates::of(&ran(context, found, executed, &kernels));
     for ((program, kind, source), mut tally) in kernels {
         let kernel = context.trace.kind_name(kind);
-        let Some((candidate, matched)) = candidates.find(kernel, program, source.as_deref()) else { continue };
+        let Some((candidate, matched)) = candidates.find(kernel, program, source.as_deref()) else {
+            continue;
+        };
         tally.matched = matched;
         let ops = executed.ops.entry(ProgramRef::Number(candidate.program)).or_default();
         ops.entry(candidate.op.clone()).or_default().add(tally);
@@ -75,7 +77,11 @@ impl Candidates {
                 let op = instruction.name.to_owned();
                 let candidate = Candidate { program: bytes.program_id, op, source };
                 if instruction.opcode == "custom-call" && !candidate.source.is_empty() {
-                    found.calls_by_source.entry(candidate.source.clone()).or_default().push(candidate.clone());
+                    found
+                        .calls_by_source
+                        .entry(candidate.source.clone())
+                        .or_default()
+                        .push(candidate.clone());
                 }
                 found.by_kernel.entry(as_kernel(instruction.name)).or_default().push(candidate);
             }
@@ -90,7 +96,8 @@ impl Candidates {
         };
         let of_line = |candidate: &&Candidate| source.is_some_and(|source| source == candidate.source);
         let kernel = as_kernel(kernel.strip_suffix(".kd").unwrap_or(kernel));
-        let named: Vec<&Candidate> = self.by_kernel.get(&kernel).into_iter().flatten().filter(of_program).collect();
+        let named: Vec<&Candidate> =
+            self.by_kernel.get(&kernel).into_iter().flatten().filter(of_program).collect();
         if let [candidate] = named[..] {
             return Some((candidate, Matched::KernelName));
         }

@@ -49,7 +49,13 @@ pub(in crate::rules) mod testing {
             program: ProgramKey { name: "jit_step".to_owned(), id: Some(1) },
             op: name.to_owned(),
             facts: OpFacts { known: true, ..facts },
-            totals: OpTotals { executions: STEPS, events: STEPS, total: own, own, matched: Matched::Recorded },
+            totals: OpTotals {
+                executions: STEPS,
+                events: STEPS,
+                total: own,
+                own,
+                matched: Matched::Recorded,
+            },
         }
     }
 
