@@ -59,8 +59,8 @@ impl<'a> Module<'a> {
     /// How an instruction moves data; `None` if it computes something. Of an asynchronous copy, both halves.
     pub fn movement(&self, instruction: &Instruction<'a>) -> Option<Movement> {
         match instruction.opcode {
-            "copy-start" => between(instruction.shape.parts.first(), instruction.shape.parts.get(1)),
-            "copy-done" => self.movement(self.operand(instruction, 0)?),
+            "copy-start" => started(instruction),
+            "copy-done" => self.operand(instruction, 0).and_then(started),
             "copy" => {
                 let source = &self.operand(instruction, 0)?.shape;
                 Some(of_copy(source, &instruction.shape))
@@ -125,8 +125,10 @@ impl<'a> Module<'a> {
     }
 }
 
-fn between(to: Option<&Shape>, from: Option<&Shape>) -> Option<Movement> {
-    Some(of_copy(from?, to?))
+/// The movement that an asynchronous copy starts: its result holds the target and the source.
+fn started(start: &Instruction<'_>) -> Option<Movement> {
+    let (to, from) = (start.shape.parts.first()?, start.shape.parts.get(1)?);
+    (start.opcode == "copy-start").then(|| of_copy(from, to))
 }
 
 fn of_copy(from: &Shape, to: &Shape) -> Movement {

@@ -26,6 +26,8 @@ export interface Report {
   sources: ReportSource[];
   /** The steps and their times. */
   steps: ReportSteps;
+  /** The share of the devices' peak that steps reach. Absent if the peaks or the compiled programs are unknown. */
+  utilisation?: ReportUtilisation;
 }
 
 /** Milliseconds per category. Categories without time are left out. */
@@ -124,10 +126,14 @@ export interface ReportOp {
   count: number;
   /** Share of all self time, 0 to 1. */
   fraction: number;
+  /** Scopes of the model and operation of the framework, of an instruction of a compiled program. Absent if unknown. */
+  label?: string;
   /** Its name. */
   name: string;
   /** Its time, without ops inside it. */
   self_ms: number;
+  /** Its file and line. Absent if unknown. */
+  source?: string;
   /** Its time, with ops inside it. */
   total_ms: number;
   /** Its type. */
@@ -228,6 +234,17 @@ export interface ReportSteps {
   stddev_ms: number | null;
   /** Why the median step differs from the mean step, in words; null if it does not, or if that is unknown. */
   uneven: string | null;
+}
+
+export interface ReportUtilisation {
+  /** The device. */
+  device: string;
+  /** Hardware FLOPs utilisation, 0 to 1: all matrix operations that ran. */
+  hfu: number;
+  /** Model FLOPs utilisation of the mean step, 0 to 1: matrix operations without recomputation, each type against its own peak. */
+  mfu: number;
+  /** Where its peaks come from. */
+  source: string;
 }
 
 /** What `stepscope info --json` writes. */
@@ -408,6 +425,8 @@ export interface Compare {
   ops: CompareOp[];
   /** 90th percentile. */
   p90: CompareMeasured | null;
+  /** Difference per part of the model in compiled programs. Empty if a side has none. */
+  programs: ComparePart[];
   /** Mann-Whitney test of the steps. */
   rank_test: CompareRanks | null;
   /** New over base of the figure that decided. */
@@ -558,6 +577,31 @@ export interface CompareOp {
   type: string | null;
   /** Where it ran. */
   where: "host" | "device";
+}
+
+export interface ComparePart {
+  /** Bytes per step on the base side; null if part of them is unknown. */
+  base_bytes: number | null;
+  /** Operations per step on the base side; null if part of them is unknown. */
+  base_flops: number | null;
+  /** Time per step on the base side. */
+  base_ms: number;
+  /** Difference. */
+  delta_ms: number;
+  /** Scopes of the model and operation of the framework, or the file of source. */
+  name: string;
+  /** The same on the new side. */
+  new_bytes: number | null;
+  /** The same on the new side. */
+  new_flops: number | null;
+  /** Time per step on the new side. */
+  new_ms: number;
+  /** Forward, backward, recompute or optimizer. */
+  phase: string;
+  /** Line of source that costs most; empty if unknown. */
+  source: string;
+  /** Whether it is more work, or the same work at another speed, in words. */
+  why: string;
 }
 
 export interface CompareRanks {

@@ -14,9 +14,13 @@ fn ask_everything(bytes: &[u8]) {
     for (instruction, id) in module.instructions.iter().zip(0..) {
         let _ = (costs.instruction(id), phases.of_instruction(id), module.category(instruction));
         let _ = (module.stack(instruction), module.collective(instruction), module.trip_count(instruction));
+        let _ =
+            (module.movement(instruction), module.is_unfused(instruction), module.padding_bytes(instruction));
         let _ = (instruction.shape.to_string(), stepscope_hlo::label(instruction.op_name));
     }
-    let _ = (costs.total(), module.memory());
+    let _ = (costs.total(), module.memory(), module.occupied(0));
+    let around = module.neighbourhood(0, 3);
+    assert_eq!(around.draw(|_| 50.0).nodes.len(), around.nodes.len());
 }
 
 #[test]
@@ -56,6 +60,8 @@ fn programs_that_call_themselves_end() {
     let first = computation("a", 1, 1, &[call]);
     let second = computation("b", 2, 2, &[fusion]);
     ask_everything(&proto(&module("m", 1, 2, &[first, second]), None));
+    let waits = instruction(1, "copy-done.1", "copy-done", &shape, &[1]);
+    ask_everything(&proto(&module("m", 1, 1, &[computation("a", 1, 1, &[waits])]), None));
 }
 
 #[test]

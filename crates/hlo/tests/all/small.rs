@@ -1,7 +1,7 @@
 //! Programs written by hand: what each figure must be.
 
-use stepscope_hlo::{AllocationKind, Costs, MatrixType, Module, Phase, Phases, label};
-use stepscope_testkit::hlo::{self, array, computation, element, instruction, module, packed, proto};
+use stepscope_hlo::{AllocationKind, Costs, MatrixType, Module, Movement, Phase, Phases, label};
+use stepscope_testkit::hlo::{self, array, computation, element, instruction, module, packed, proto, tuple};
 use stepscope_testkit::xspace::Message;
 
 fn parameter(id: i64, name: &str, number: u64, shape: &Message) -> Message {
@@ -145,4 +145,56 @@ fn fifty_thousand_instructions_take_no_time_that_anyone_notices() {
     assert_eq!(total.vector, 50_000 * 128 * 128);
     // Ten times what a debug build needs on a slow machine: fails if anything is quadratic.
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}
+
+/// An array in a memory space.
+fn array_in(space: u64, dims: &[i64]) -> Message {
+    let mut layout = Message::default();
+    layout.bytes(1, &packed(&(0..dims.len() as i64).rev().collect::<Vec<_>>()));
+    layout.varint(8, space);
+    let mut shape = Message::default();
+    shape.varint(2, element::F32);
+    shape.bytes(3, &packed(dims));
+    shape.bytes(5, &layout.0);
+    shape
+}
+
+#[test]
+fn both_halves_of_a_copy_know_the_memory_spaces() {
+    let (host, device) = (array_in(5, &[64, 32]), array_in(0, &[64, 32]));
+    let start = instruction(2, "copy-start.1", "copy-start", &tuple(&[device, host.clone()]), &[1]);
+    let done = instruction(3, "copy-done.1", "copy-done", &array_in(0, &[64, 32]), &[2]);
+    let bytes = program(&[parameter(1, "w", 0, &host), start, done], 3);
+    let module = Module::read(&bytes).unwrap();
+    for name in ["copy-start.1", "copy-done.1"] {
+        let half = module.instruction(module.named(name).unwrap()).unwrap();
+        assert_eq!(module.movement(half), Some(Movement::Between { from: 5, to: 0 }), "{name}");
+        assert_eq!(module.moved(half).unwrap().array_bytes(), 64 * 32 * 4, "{name}");
+    }
+}
+
+#[test]
+fn the_neighbourhood_ends_at_the_radius_and_at_what_many_use() {
+    let shape = array(element::F32, &[8]);
+    let mut chain = vec![parameter(1, "p", 0, &shape)];
+    chain.extend((2..=6).map(|id| instruction(id, &format!("add.{id}"), "add", &shape, &[id - 1, id - 1])));
+    // Many users of the parameter, which is two steps away from the middle.
+    chain.extend((7..=40).map(|id| instruction(id, &format!("neg.{id}"), "negate", &shape, &[1])));
+    let bytes = program(&chain, 6);
+    let module = Module::read(&bytes).unwrap();
+    let around = module.neighbourhood(module.named("add.3").unwrap(), 2);
+    let names: Vec<&str> =
+        around.nodes.iter().filter_map(|(id, _)| Some(module.instruction(*id)?.name)).collect();
+    assert_eq!(names, ["p", "add.2", "add.3", "add.4", "add.5"]);
+    assert_eq!(around.edges, [(0, 1), (1, 2), (2, 3), (3, 4)]);
+    assert!(around.cut.contains(&0) && around.cut.contains(&4), "{:?}", around.cut);
+}
+
+#[test]
+fn temporary_values_lie_at_their_offsets_while_they_live() {
+    let bytes = hlo::sample(5);
+    let module = Module::read(&bytes).unwrap();
+    let lives: Vec<(usize, usize, u64)> =
+        module.occupied(0).iter().map(|piece| (piece.start, piece.end, piece.size)).collect();
+    assert_eq!(lives, [(0, 2, 8_192), (1, 3, 8_192)]);
 }
