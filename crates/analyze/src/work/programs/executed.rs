@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_trace::{Args, Dur, Form, KindId, ProcessKind, StrId, Time, Trace, Track, TrackKind, Value};
+use stepscope_trace::{
+    Args, Dur, Form, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind, Value,
+};
 
 use super::Matched;
 use crate::context::Context;
@@ -118,11 +120,23 @@ struct Owner<'t> {
     stated: Option<(u64, u64)>,
     /// The line of source, of kernels that state no instruction.
     source: Option<String>,
-    /// How long it took by the device's own clock, which is exact where the host's view of it is not.
+    /// When it began and how long it took by the device's own clock, which is exact where the host's view of it is not.
+    began: Option<Time>,
     measured: Option<Dur>,
 }
 
+impl Owner<'_> {
+    /// By the device's own clock, if that is known.
+    fn span(&self, track: &Track, index: usize) -> Span {
+        match self.began.zip(self.measured) {
+            Some((began, measured)) => Span::new(began, began + measured),
+            None => track.span_of(index),
+        }
+    }
+}
+
 struct Open<'t> {
+    start: Time,
     end: Time,
     dur: Dur,
     inside: Dur,
@@ -140,6 +154,7 @@ struct Pass<'c, 't> {
     device: Option<StrId>,
     category: Option<StrId>,
     source: Option<StrId>,
+    began: Option<StrId>,
     measured: Option<StrId>,
     flops: Vec<StrId>,
     bytes: Option<StrId>,
@@ -160,6 +175,7 @@ impl<'c, 't> Pass<'c, 't> {
             device: find("device_ordinal"),
             category: find("hlo_category"),
             source: find("source"),
+            began: find("device_offset_ps"),
             measured: find("device_duration_ps"),
             flops: ["model_flops", "flops"].iter().filter_map(|key| find(key)).collect(),
             bytes: find("bytes_accessed"),
@@ -189,14 +205,17 @@ impl<'c, 't> Pass<'c, 't> {
                 continue;
             }
             let Some(owner) = self.owner(track, index, kind, on_device) else { continue };
-            while let Some(ended) = open.pop_if(|open| open.end <= start) {
+            let span = owner.span(track, index);
+            // The device's clock may be set back: what began later is not around it.
+            let is_over = |open: &mut Open<'_>| open.end <= span.start || span.start < open.start;
+            while let Some(ended) = open.pop_if(is_over) {
                 close(&mut found, ended, on_device);
             }
-            let (dur, end) = (owner.measured.unwrap_or_else(|| track.dur(index)), track.end(index));
+            let (start, dur, end) = (span.start, span.dur(), span.end);
             if let Some(outer) = open.last_mut().filter(|outer| end <= outer.end) {
                 outer.inside += dur;
             }
-            open.push(Open { end, dur, inside: Dur::ZERO, owner });
+            open.push(Open { start, end, dur, inside: Dur::ZERO, owner });
         }
         while let Some(ended) = open.pop() {
             close(&mut found, ended, on_device);
@@ -219,8 +238,16 @@ impl<'c, 't> Pass<'c, 't> {
 
     fn owner(&self, track: &'t Track, index: usize, kind: KindId, on_device: bool) -> Option<Owner<'t>> {
         let program = ProgramRef::Unknown;
-        let mut owner =
-            Owner { program, op: None, kind, run: None, stated: None, source: None, measured: None };
+        let mut owner = Owner {
+            program,
+            op: None,
+            kind,
+            run: None,
+            stated: None,
+            source: None,
+            began: None,
+            measured: None,
+        };
         let (mut run, mut device) = (None, 0);
         let (mut flops, mut bytes, mut category) = (None, None, false);
         let mut name = None;
@@ -237,8 +264,10 @@ impl<'c, 't> Pass<'c, 't> {
                 run = value.as_u64();
             } else if key == self.device {
                 device = value.as_u64().unwrap_or(0);
+            } else if key == self.began {
+                owner.began = picoseconds(&value).map(Time::from_ps);
             } else if key == self.measured {
-                owner.measured = value.as_u64().and_then(|ps| i64::try_from(ps).ok()).map(Dur::from_ps);
+                owner.measured = picoseconds(&value).map(Dur::from_ps);
             } else if key == self.source && on_device {
                 owner.source = text(value).map(Cow::into_owned).filter(|source| !source.is_empty());
             } else if key == self.category {
@@ -264,6 +293,10 @@ impl<'c, 't> Pass<'c, 't> {
         let known = owner.op.is_some() || (on_device && !category);
         known.then_some(owner)
     }
+}
+
+fn picoseconds(value: &Value<'_>) -> Option<i64> {
+    value.as_u64().and_then(|ps| i64::try_from(ps).ok())
 }
 
 fn text(value: Value<'_>) -> Option<Cow<'_, str>> {
