@@ -5,7 +5,7 @@ use stepscope_trace::{
     Datum, Dur, FlowDirection, Form, Kind, ProcessKind, StrId, Time, Trace, TraceBuilder, TrackKind,
 };
 
-use super::{ExportSource, write_chrome};
+use super::{ExportSource, write_chrome, write_parquet};
 
 /// Threads, a stream and a counter with names that need escaping, overlapping events, instants, arguments of
 /// every type, arrows, and times down to the picosecond.
@@ -90,4 +90,23 @@ fn an_exported_trace_reads_back_the_same() {
     );
     assert!(after.notes().is_empty(), "{:?}", after.notes());
     assert!(after.tracks().iter().all(|track| track.nesting().lanes() <= 1), "viewers would drop overlaps");
+}
+
+#[test]
+fn parquet_is_compressed() {
+    let mut builder = TraceBuilder::new();
+    let host = builder.strings.intern("host");
+    let process = builder.process(host, ProcessKind::Host, 7);
+    let track = builder.track(process, host, TrackKind::Thread, 1, TraceBuilder::ARENA);
+    let kind = builder.kind(Kind::slice(host));
+    let (key, value) = (builder.strings.intern("shapes"), builder.strings.intern(&"[32, 128]".repeat(20)));
+    for number in 0..5_000 {
+        let args = builder.arena.push(&[(key, Datum::Str(value))], &[]);
+        builder.event(track, Time::from_ps(number * 1_000), Dur::from_ps(900), kind, args);
+    }
+    let trace = builder.finish();
+    let mut out = Vec::new();
+    write_parquet(&[ExportSource { host: "trainer", trace: &trace }], &mut out).unwrap();
+    // Arguments alone are a megabyte.
+    assert!(out.len() < 100_000, "{} bytes", out.len());
 }

@@ -46,6 +46,8 @@ shapes! {
     chrome_tracks "a.json" 4_000,
     chrome_processes "a.json" 4_000,
     chrome_names "a.json" 20_000,
+    chrome_long_names "a.json" 500,
+    chrome_one_name_of_megabytes "a.json" 4,
     chrome_kernels "a.json" 20_000,
     chrome_counters "a.json" 4_000,
     chrome_open_slices "a.json" 20_000,
@@ -135,6 +137,18 @@ fn chrome_flows(n: usize) -> Content {
         )
     };
     chrome("", (0..n).flat_map(|i| [slice("a", "cpu_op", [1, 1], [i, 1], ""), end("s", i), end("f", i)]))
+}
+
+/// Names of eight kilobytes, each of its own.
+fn chrome_long_names(n: usize) -> Content {
+    let name = |i: usize| format!("op{i}{}", "a<b".repeat(2_700));
+    chrome("", (0..n).map(|i| slice(&name(i), "cpu_op", [1, 1], [i * 10, 5], "")))
+}
+
+/// Names of four megabytes each.
+fn chrome_one_name_of_megabytes(n: usize) -> Content {
+    let name = |i: usize| format!("op{i}{}", "a<b".repeat(1_300_000));
+    chrome("", (0..n).map(|i| slice(&name(i), "cpu_op", [1, 1], [i * 10, 5], "")))
 }
 
 fn chrome_tracks(n: usize) -> Content {
