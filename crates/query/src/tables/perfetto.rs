@@ -44,6 +44,6 @@ pub const VIEWS: &[View] = &[
     View {
         name: "trace_bounds",
         about: "When the recording starts and ends, ns since the session's origin, under Perfetto's name.",
-        query: "SELECT min(ts) AS start_ts, max(ts + dur) AS end_ts FROM host",
+        query: "SELECT min(ts) AS start_ts, max(ts + dur) AS end_ts FROM host GROUP BY NULL",
     },
 ];
