@@ -23,6 +23,7 @@ recorded from outside with ``stepscope capture``.
 
 import atexit
 import contextlib
+import gc
 import gzip
 import json
 import os
@@ -226,6 +227,288 @@ def _framework(name=None):
     return known[1]
 
 
+# --- What a framework's profiler does not see ----------------------------------------------------------------------
+
+
+_LIBRARY_PARTS = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "<frozen", "<string>", "<__array_function__")
+_NOTEBOOK_PARTS = ("/ipykernel_", "<ipython-input")
+_kinds = {}  # type: dict
+_OWN_FILES = {__file__, os.path.abspath(__file__)}
+
+
+def _is_user_file(file):
+    """Whether a file is the program's own, and not a library's, Python's or this one."""
+    known = _kinds.get(file)
+    if known is None:
+        if any(part in file for part in _NOTEBOOK_PARTS) or file == "<stdin>":
+            known = True
+        elif file == "<string>":
+            known = sys.argv[:1] == ["-c"]
+        else:
+            library = file.startswith("<") or any(part in file for part in _LIBRARY_PARTS)
+            known = not library and file not in _OWN_FILES and not file.startswith(_PYTHON_FOLDERS)
+        _kinds[file] = known
+    return known
+
+
+def _python_folders():
+    folders = {os.path.dirname(os.__file__)}
+    for part in ("", "site-packages"):
+        folders.add(os.path.join(os.path.dirname(os.__file__), part))
+    return tuple(folder.rstrip("/") + "/" for folder in folders)
+
+
+_PYTHON_FOLDERS = _python_folders()
+_listening = []  # the log of the open window; an audit hook cannot be removed
+
+
+def _heard(event, arguments):
+    if not _listening:
+        return
+    try:
+        if event == "open":
+            _listening[0]._opened(arguments)
+        elif event == "subprocess.Popen":
+            _listening[0]._started(arguments)
+    except Exception:
+        pass
+
+
+class _HostLog:
+    """Python samples, pauses of the garbage collector, opened files and started children, while a window is open.
+
+    A sample counts for the time since the sample before it: the sampling thread gets the interpreter lock late while
+    other threads run Python, so that mere counts would favour everything that gives the lock up.
+    """
+
+    PERIOD = 0.004
+    #: Python code must give the lock up this soon, or all samples would fall into the calls that give it up themselves.
+    SWITCH_INTERVAL = 0.0005
+    DEPTH = 192
+    MOST = 100000  # samples
+    MOST_FILES = 2000
+    _hook_added = False
+
+    def __init__(self):
+        self.threads = {}  # ident: [samples]
+        self.names = {}  # ident: (native id, name)
+        self.sites = {}
+        self.stacks = {}
+        self.pauses = []
+        self.opens = []
+        self.children = []
+        self.lost = 0
+        self.own = set()  # threads that are not the program's
+        self.clock = []
+        self._paused_at = None
+        self._stop = threading.Event()
+        self._thread = None
+        self._interval = sys.getswitchinterval()
+        self._chains = {}
+        self._count = 0
+
+    def now(self):
+        return time.perf_counter_ns() - self.clock[0][1]
+
+    def start(self):
+        self.clock = [(time.time_ns(), time.perf_counter_ns())]
+        gc.callbacks.append(self._collected)
+        if not _HostLog._hook_added and hasattr(sys, "addaudithook"):
+            _HostLog._hook_added = True
+            sys.addaudithook(_heard)
+        _listening[:] = [self]
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._interval, self.SWITCH_INTERVAL))
+        self._thread = threading.Thread(target=self._sample, name="stepscope-samples", daemon=True)
+        self._thread.start()
+
+    def mark_clock(self, framework):
+        """Leaves this log's time in the profile: the mark shows how both clocks relate, and which thread runs the loop."""
+        with _Annotation(lambda: framework.mark("stepscope/clock#{}".format(self.now()))):
+            pass
+
+    def stop(self):
+        _listening[:] = []
+        with contextlib.suppress(ValueError):
+            gc.callbacks.remove(self._collected)
+        self._stop.set()
+        sys.setswitchinterval(self._interval)
+        self.clock.append((time.time_ns(), time.perf_counter_ns()))
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+    def _collected(self, phase, info):
+        now = time.perf_counter_ns() - self.clock[0][1]
+        if phase == "start":
+            self._paused_at = now
+        elif self._paused_at is not None and len(self.pauses) < self.MOST_FILES:
+            self.pauses.append((self._paused_at, now - self._paused_at, info.get("generation", 0)))
+            self._paused_at = None
+
+    def _opened(self, arguments):
+        path, mode, flags = arguments
+        if not isinstance(path, (str, bytes)) or threading.get_ident() in self.own:
+            return
+        writes = (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)) or any(
+            letter in (mode or "") for letter in "wax+"
+        )
+        if len(self.opens) < self.MOST_FILES:
+            self.opens.append((self.now(), threading.get_ident(), os.fsdecode(path), bool(writes)))
+        else:
+            self.lost += 1
+
+    def _started(self, arguments):
+        if len(self.children) < self.MOST_FILES:
+            self.children.append((self.now(), threading.get_ident(), str(arguments[0])))
+
+    def _sample(self):
+        self.own.add(threading.get_ident())
+        before = 0
+        while not self._stop.wait(self.PERIOD):
+            try:
+                frames = sys._current_frames()
+                now = self.now()
+                for ident, frame in frames.items():
+                    if ident not in self.own:
+                        self._add(ident, frame, now, now - before)
+                del frames, frame
+            except Exception:
+                self.lost += 1
+                continue
+            before = now
+
+    def _add(self, ident, frame, now, weight):
+        chain = []
+        while frame is not None and len(chain) < self.DEPTH:
+            chain.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        stack = self._stack(tuple(chain))
+        if stack is None:
+            return
+        samples = self.threads.get(ident)
+        if samples is None:
+            samples = self.threads[ident] = []
+            thread = threading._active.get(ident)
+            self.names[ident] = (getattr(thread, "native_id", None), getattr(thread, "name", ""))
+        self._count += 1
+        if self._count > self.MOST:
+            self.lost += 1
+        else:
+            samples.append((now, weight, stack))
+
+    def _stack(self, chain):
+        """The number of a stack: the program's own frames, and the library that the last of them calls."""
+        known = self._chains.get(chain, -1)
+        if known != -1:
+            return known
+        kept, called = [], None
+        for code, line in chain:  # innermost first
+            if _is_user_file(code.co_filename):
+                if not kept and called is not None:
+                    kept.append(self._site(called[0], called[1], False))
+                kept.append(self._site(code, line, True))
+            elif not kept and code.co_filename not in _OWN_FILES:
+                called = (code, line)
+        number = None
+        if kept:
+            number = self.stacks.setdefault(tuple(reversed(kept)), len(self.stacks))
+        if len(self._chains) < self.MOST:
+            self._chains[chain] = number
+        return number
+
+    def _site(self, code, line, user):
+        generator = bool(code.co_flags & 0x220)  # a generator, of either kind
+        key = (code.co_filename, code.co_firstlineno, line or code.co_firstlineno, code.co_name, user, generator)
+        return self.sites.setdefault(key, len(self.sites))
+
+    def document(self):
+        """Everything as plain values of JSON; times are nanoseconds since the first of the two clock readings."""
+        loop = threading.get_ident()
+        threads = []
+        for ident, samples in self.threads.items():
+            native, name = self.names[ident]
+            threads.append({"id": native, "name": name, "samples": [list(sample) for sample in samples]})
+        native_ids = {ident: native for ident, (native, _) in self.names.items()}
+        native_ids.setdefault(loop, threading.get_native_id() if hasattr(threading, "get_native_id") else None)
+        sites = [
+            {
+                "file": _shown(file),
+                "line": line,
+                "first_line": first,
+                "function": function,
+                "user": user,
+                "generator": generator,
+            }
+            for file, first, line, function, user, generator in self.sites
+        ]
+        return {
+            "schema": "stepscope.host.v1",
+            "pid": os.getpid(),
+            "python": "{}.{}.{}".format(*sys.version_info[:3]),
+            "program": [os.path.basename(part) if place == 0 else part for place, part in enumerate(sys.argv[:1])],
+            "clock": [list(pair) for pair in self.clock],
+            "loop_thread": native_ids[loop],
+            "sites": sites,
+            "stacks": [list(stack) for stack in self.stacks],
+            "threads": threads,
+            "collections": [list(pause) for pause in self.pauses],
+            "opens": [[at, native_ids.get(ident), path, writes] for at, ident, path, writes in self.opens],
+            "children": [[at, native_ids.get(ident), path] for at, ident, path in self.children],
+            "lost": self.lost,
+        }
+
+
+def _shown(file):
+    """A file as a person would name it: relative to the program's folder, else its last two parts."""
+    for part in _NOTEBOOK_PARTS:
+        if part in file:
+            return "notebook.py"
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    for folder in (os.path.dirname(os.path.abspath(main)) if main else None, os.getcwd()):
+        if folder and file.startswith(folder.rstrip("/") + "/"):
+            return file[len(folder.rstrip("/")) + 1 :]
+    for part in _LIBRARY_PARTS[:2] + _PYTHON_FOLDERS:
+        if part in file:
+            return file.rsplit(part, 1)[1]
+    return "/".join(file.rsplit("/", 2)[-2:]) if not _is_user_file(file) else file.rsplit("/", 1)[-1]
+
+
+def _write_json(path, document):
+    part = path + ".part"
+    with open(part, "w") as file:
+        json.dump(document, file, separators=(",", ":"))
+    os.replace(part, path)
+
+
+_PROFILE_ENDINGS = (".xplane.pb", ".pt.trace.json.gz", ".pt.trace.json")
+
+
+def _profiles_in(folder, since=0.0):
+    """Profiles below a folder that were written after a time, newest last."""
+    found = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if name.endswith(_PROFILE_ENDINGS) and not name.startswith(".part.") and os.path.getmtime(path) >= since:
+                found.append(path)
+    return sorted(found, key=os.path.getmtime)
+
+
+def _host_of(profile):
+    """The name of the host in a profile's name; the file beside it has the same."""
+    name = os.path.basename(profile)
+    for ending in _PROFILE_ENDINGS:
+        if name.endswith(ending):
+            name = name[: -len(ending)]
+            break
+    head, _, tail = name.rpartition(".")
+    return head if head and tail.isdigit() and len(tail) >= 12 else name
+
+
+def _write_beside(profile, document):
+    _write_json(os.path.join(os.path.dirname(profile), _host_of(profile) + ".host.json"), document)
+
+
 # --- Annotations -----------------------------------------------------------------------------------------------------
 
 
@@ -318,6 +601,7 @@ class window:
         self._seen = 0
         self._marker = None
         self._is_callback = False
+        self._log = None
         self._state = "new"  # then waiting, prepared, recording, done; or off
 
     @property
@@ -420,6 +704,9 @@ class window:
         self._try("wait for the devices", self._framework.finish_work)
         if self._try("start the profiler", self._framework.start, self.logdir, self._python):
             self._state = "recording"
+            self._log = _HostLog()
+            self._try("sample Python", self._log.start)
+            self._try("mark the clock", self._log.mark_clock, self._framework)
         else:
             self._give_up()
 
@@ -427,15 +714,23 @@ class window:
         framework, self._state = self._framework, "done"
         unfinished = None if self._marker is None else self._seen
         self._try("wait for the devices", framework.finish_work)
+        log, begun = self._log, time.time()
+        self._try("end the samples of Python", log.stop)
         written = self._try("write the profile", framework.stop, self.logdir, unfinished)
         # Closed after the profiler, so that an unfinished step is not in the profile.
         self._end_marker()
         self._release()
         if written:
+            self._try("write the samples of Python", self._write_log, log, begun)
             steps = "1 step" if self.recorded == 1 else "{} steps".format(self.recorded)
             text = "stepscope: recorded {}; run `stepscope report {}` to see the verdict".format(steps, self.logdir)
             with contextlib.suppress(Exception):
                 print(text, file=sys.stderr)
+
+    def _write_log(self, log, begun):
+        profiles = _profiles_in(self.logdir, begun - 1.0)
+        if profiles:
+            _write_beside(profiles[-1], dict(log.document(), framework=self._framework.name))
 
     def _close(self, failed):
         if self._state == "recording":

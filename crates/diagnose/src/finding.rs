@@ -99,6 +99,8 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about: an op type, a function, an allocator.
     pub subject: Option<String>,
+    /// The user's code that causes it, as `train.py:41 make_batch`, if Python was sampled or traced.
+    pub line: Option<String>,
     /// What it owns of the mean step, in milliseconds by category. Rules compete for these.
     pub claims: Vec<(Category, f64)>,
     /// The share of what it owns that a fix saves at most; `None` if a profile cannot say.
@@ -140,6 +142,7 @@ impl Finding {
             rule,
             severity,
             subject: None,
+            line: None,
             claims: Vec::new(),
             whole_ms: Vec::new(),
             winnable: None,
@@ -162,6 +165,12 @@ impl Finding {
     /// Sets what it is about, if that is known.
     pub fn about(mut self, subject: impl Into<Option<String>>) -> Self {
         self.subject = subject.into();
+        self
+    }
+
+    /// Sets the user's code that causes it, if that is known.
+    pub fn at_line(mut self, line: Option<String>) -> Self {
+        self.line = line;
         self
     }
 

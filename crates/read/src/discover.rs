@@ -265,7 +265,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// The host in a file name. PyTorch appends a time: `worker0.1623143089861.pt.trace.json`.
-fn host_of(path: &Path) -> String {
+pub(crate) fn host_of(path: &Path) -> String {
     let stem = stem(path);
     match stem.rsplit_once('.') {
         Some((host, time)) if is_time(time) && !host.is_empty() => host.to_owned(),

@@ -85,6 +85,7 @@ readers! {
     perfetto: PerfettoReader;
     role_timeline: RoleTimelineReader;
     samples: SamplesReader;
+    host: HostReader;
     smi: SmiReader;
     triton: TritonReader;
     pub tf: TimelineReader, RunMetadataReader;
@@ -125,7 +126,7 @@ pub fn open_input(input: &Input, progress: &Progress) -> Result<Opened, ReadErro
     }
     let reader = reader_for(input).or_else(|| nsys::for_any_database(input));
     let reader = reader.ok_or_else(|| ReadError::NotRecognised { path: input.path().to_owned() })?;
-    let trace = read_with(reader, input, progress)?;
+    let trace = host::with_log(read_with(reader, input, progress)?, input, reader.format());
     Ok(Opened { format: reader.format(), bytes: input.size(), trace })
 }
 

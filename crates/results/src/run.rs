@@ -36,12 +36,14 @@ pub struct RunPage {
     pub verdict: Option<Verdict>,
     /// Why the requested profile is missing.
     pub no_profile: Option<String>,
+    /// Why a Python program was not recorded by itself.
+    pub not_recorded: Option<NotRecorded>,
     /// Where the run was saved.
     pub saved: Option<String>,
 }
 
 /// The verdict of a profile of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The verdict's sentence.
     pub sentence: String,
@@ -49,6 +51,25 @@ pub struct Verdict {
     pub id: Option<String>,
     /// Path of the profile.
     pub path: String,
+    /// The user's code that it is about, as `train.py:41 make_batch`.
+    pub line: Option<String>,
+    /// What to do first.
+    pub advice: Option<String>,
+    /// True if stepscope recorded it by itself, without a change to the program.
+    pub unasked: bool,
+}
+
+/// Why a Python program was not recorded by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRecorded {
+    /// No interpreter let itself be followed, although the command is Python's, because of this option.
+    Closed(String),
+    /// It uses a framework, but no steps were seen.
+    NoSteps,
+    /// There were too few steps.
+    TooShort,
+    /// The profiler failed.
+    Failed(String),
 }
 
 /// Source of the step times.
@@ -60,6 +81,8 @@ pub enum StepSource {
     Events(String),
     /// Figures that the program printed.
     Said,
+    /// The program's own calls, timed inside it.
+    Inside,
 }
 
 /// A run's steps.

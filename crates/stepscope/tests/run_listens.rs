@@ -17,7 +17,7 @@ fn heard(python: &str, script: &str, more: &[&str]) -> (Value, String) {
     let (logs, file) = (folder.path().join("logs"), folder.path().join("run.json"));
     fs::create_dir(&logs).unwrap();
     let mut command = stepscope();
-    command.arg("run").arg("--logdir").arg(&logs).arg("--json").arg(&file).args(more);
+    command.arg("run").arg("--no-inject").arg("--logdir").arg(&logs).arg("--json").arg(&file).args(more);
     let output = command.args(["--", python, "-c", script]).arg(&logs).output().unwrap();
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(file.exists(), "{page}");

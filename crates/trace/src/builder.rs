@@ -93,6 +93,40 @@ impl TraceBuilder {
         }
     }
 
+    /// Continues a finished trace, to add what another file knows about it; all ids stay. New events of a track have no
+    /// arguments of their own, and [`TraceBuilder::arena`] is for new tracks of a trace that has none.
+    pub fn reopen(trace: Trace) -> Self {
+        let kind_lookup =
+            trace.kinds.iter().enumerate().map(|(index, kind)| (*kind, KindId::from_index(index))).collect();
+        let drafts = trace.tracks.into_iter().map(|track| TrackDraft {
+            process: track.process,
+            name: track.name,
+            kind: track.kind,
+            number: track.number,
+            arg_source: track.arg_source,
+            columns: track.columns,
+            samples: track.samples,
+        });
+        let note_places = trace.notes.iter().enumerate();
+        TraceBuilder {
+            strings: StringTableBuilder::of(trace.strings),
+            arena: ArgArena::new(),
+            environment: trace.environment,
+            clock: trace.clock,
+            memory: trace.memory,
+            kinds: trace.kinds,
+            kind_lookup,
+            processes: trace.processes,
+            tracks: drafts.collect(),
+            flows: trace.flows,
+            devices: trace.devices,
+            note_places: note_places.map(|(at, note)| ((note.kind, note.detail.clone()), at)).collect(),
+            notes: trace.notes,
+            arg_sources: trace.arg_sources,
+            attachments: trace.attachments,
+        }
+    }
+
     /// The id of a kind, new or known.
     pub fn kind(&mut self, kind: Kind) -> KindId {
         *self.kind_lookup.entry(kind).or_insert_with(|| {

@@ -17,6 +17,11 @@ pub enum Form {
     Aggregate,
 }
 
+/// The category of frames of the program's own Python that were sampled, not traced.
+pub const USER_SAMPLE: &str = "python_sample";
+/// The same for frames of libraries that the program's own code calls.
+pub const LIBRARY_SAMPLE: &str = "python_library_sample";
+
 /// A kind of event: everything that its events share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {

@@ -70,6 +70,11 @@ impl StringTable {
 }
 
 impl StringTableBuilder {
+    /// Continues a finished table; all ids stay.
+    pub(crate) fn of(table: StringTable) -> Self {
+        StringTableBuilder(table)
+    }
+
     /// A table with only the empty string.
     pub fn new() -> Self {
         let mut builder = StringTableBuilder(StringTable::default());

@@ -6,15 +6,19 @@
 //!
 //! Without a tracer, ranges that the user put around parts of the loop take the place of frames.
 
+mod elsewhere;
 mod kept;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Trace, Track, TrackKind};
+use stepscope_trace::{
+    Dur, Form, KindId, LIBRARY_SAMPLE, ProcessKind, Span, Time, Trace, Track, TrackKind, USER_SAMPLE,
+};
 
 use crate::context::Context;
 use crate::states::{State, StateLine, is_range};
 use crate::vocabulary::{Role, is_python_frame, takes_from_queue};
+use elsewhere::Elsewhere;
 use kept::{Sums, Wait};
 
 /// A line of the user's code.
@@ -52,6 +56,8 @@ pub struct PythonFrames {
     /// The functions in which the loop waits for its batch, innermost of those with most of the wait first,
     /// with their inclusive time in the wait. Callers that wait for nothing else are not listed.
     pub waiting: Vec<PythonFrame>,
+    /// Functions that ran in threads of which only samples are known, most own time first; calls are not counted.
+    pub elsewhere: Vec<PythonFrame>,
 }
 
 /// File, line and function.
@@ -75,6 +81,9 @@ pub struct PythonPartial {
     waiting: HashMap<Place, Wait, FxBuildHasher>,
     /// The total of these waits.
     waited: Dur,
+    /// The time of user frames in threads of which only samples are known.
+    #[serde(default, with = "crate::stored::sorted")]
+    elsewhere: Elsewhere,
 }
 
 impl PythonPartial {
@@ -129,6 +138,7 @@ impl PythonPartial {
             traced,
             steps: if breakdown.steps.whole_capture { 0 } else { breakdown.counted().count() },
             waited,
+            elsewhere: elsewhere::elsewhere(context, &frames, &windows),
             ..PythonPartial::default()
         };
         for (frame, wait) in frames.iter().flatten().zip(waits_of(&frames, waits)) {
@@ -184,6 +194,7 @@ impl PythonPartial {
         self.traced |= other.traced;
         self.steps += other.steps;
         self.waited += other.waited;
+        other.elsewhere.into_iter().for_each(|(key, own)| *self.elsewhere.entry(key).or_default() += own);
         other.waiting.into_iter().for_each(|(key, wait)| self.add_wait(key, wait));
         other.frames.into_iter().for_each(|(key, sums)| self.add(key, sums));
         other.through.into_iter().for_each(|(key, call)| self.add_through(key, call));
@@ -192,6 +203,7 @@ impl PythonPartial {
     /// The result.
     pub fn finish(mut self) -> PythonFrames {
         let waiting = culprits(self.waiting, self.waited);
+        let elsewhere = elsewhere::finish(self.elsewhere);
         let own_ms = self.frames.values().map(|sums| sums.own).sum::<Dur>().ms();
         let mut frames: Vec<PythonFrame> = self
             .frames
@@ -208,7 +220,7 @@ impl PythonPartial {
         });
         frames.truncate(MOST_FRAMES);
         let (frames, ranges) = if self.traced { (frames, Vec::new()) } else { (Vec::new(), frames) };
-        PythonFrames { traced: self.traced, ranges, frames, own_ms, steps: self.steps, waiting }
+        PythonFrames { traced: self.traced, ranges, frames, own_ms, steps: self.steps, waiting, elsewhere }
     }
 }
 
@@ -297,7 +309,17 @@ fn without_address(name: &str) -> String {
 
 fn frame_of(trace: &Trace, kind: KindId) -> Option<Frame> {
     let name = trace.kind_name(kind);
-    is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))
+    let category = trace.str(trace.kind(kind).category);
+    is_python_frame(name, category).then(|| {
+        let frame = Frame::of(name);
+        // Who samples a program knows which code is its own.
+        let user = match category {
+            USER_SAMPLE => true,
+            LIBRARY_SAMPLE => false,
+            _ => frame.user,
+        };
+        Frame { user, ..frame }
+    })
 }
 
 /// A range that the user put around a part of the loop, in the place of a frame.
@@ -312,15 +334,12 @@ fn range_of(context: &Context, kind: KindId) -> Option<Frame> {
 
 /// The location of a frame, as `file.py:12 f`; `None` for anything else.
 pub(crate) fn frame_place(trace: &Trace, kind: KindId) -> Option<String> {
-    let name = trace.kind_name(kind);
-    is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name).place())
+    frame_of(trace, kind).map(|frame| frame.place())
 }
 
 /// The location of a frame of the user's code, as `file.py:12 f`; `None` for libraries and for anything else.
 pub(crate) fn user_place(trace: &Trace, kind: KindId) -> Option<String> {
-    let name = trace.kind_name(kind);
-    let frame = is_python_frame(name, trace.str(trace.kind(kind).category)).then(|| Frame::of(name))?;
-    frame.user.then(|| frame.place())
+    frame_of(trace, kind).filter(|frame| frame.user).map(|frame| frame.place())
 }
 
 /// Library folders, for tracers that write whole paths.

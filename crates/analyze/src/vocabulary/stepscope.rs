@@ -7,6 +7,8 @@ use super::Role;
 
 /// The common prefix.
 const PREFIX: &str = "stepscope/";
+/// Steps that a log of the program marks, with their number behind it.
+const STEP: &str = "step#";
 
 const PHASES: &[(&str, Role)] = &[
     ("input", Role::InputWait),
@@ -18,6 +20,9 @@ const PHASES: &[(&str, Role)] = &[
 
 pub(super) fn role(name: &str) -> Option<Role> {
     let phase = name.strip_prefix(PREFIX)?;
+    if phase.starts_with(STEP) {
+        return Some(Role::StepMarker);
+    }
     let known = PHASES.iter().find(|(known, _)| *known == phase);
     // A user-defined phase is still an annotation, not an op.
     Some(known.map_or(Role::Annotation, |(_, role)| *role))
@@ -32,6 +37,7 @@ mod tests {
         assert_eq!(role("stepscope/input"), Some(Role::InputWait));
         assert_eq!(role("stepscope/output"), Some(Role::Output));
         assert_eq!(role("stepscope/augmentation"), Some(Role::Annotation));
+        assert_eq!(role("stepscope/step#12"), Some(Role::StepMarker));
         assert_eq!(role("input"), None);
     }
 }

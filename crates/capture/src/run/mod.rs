@@ -6,12 +6,13 @@
 //! lines    bytes → lines                                   usage    samples → utilisation
 //! said     a line → what it says about steps               profile  one window over gRPC, once steps are steady
 //! listen   all lines → numbers that count up               signals  forwarded to the command
-//! remarks  lines that may be warnings
+//! remarks  lines that may be warnings                      inject   follows Python programs and records them
 //! series   numbers that count up → step durations
 //! steps    the best of all series;  steady: the start of its steady state
 //! ```
 
 mod found;
+mod inject;
 mod lines;
 mod listen;
 mod pipes;
@@ -36,6 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wait4::{ResUse, Wait4};
 
+pub use inject::{Followed, Following};
 pub use profile::{Captured, ProfileRequest};
 pub use remarks::Remark;
 pub use series::Observation;
@@ -66,6 +68,10 @@ pub struct Options {
     pub samples: Option<PathBuf>,
     /// A profile to record during the run.
     pub profile: Option<ProfileRequest>,
+    /// Where Python programs record themselves; `None` leaves them alone.
+    pub inject: Option<PathBuf>,
+    /// Called with what Python programs report, about once per second while it changes.
+    pub progress: Option<fn(&Following)>,
     /// Location of NVIDIA's library.
     pub nvml: Nvml,
 }
@@ -147,12 +153,17 @@ pub struct Recorded {
     pub profiles: Vec<PathBuf>,
     /// The profile recorded by stepscope.
     pub captured: Option<Captured>,
+    /// Python programs that recorded themselves; `None` if they were left alone.
+    pub followed: Option<Following>,
     /// Why the samples could not be written to their file.
     pub samples_lost: Option<io::Error>,
 }
 
 /// Orphaned children may keep the pipes open; their output is part of the run for this long.
 const AFTERTHOUGHTS: Duration = Duration::from_secs(2);
+
+/// With fewer steps timed inside of a program, what it prints is asked first.
+const FEW_STEPS: usize = 3;
 
 /// Runs a command to its end.
 pub fn record(options: &Options) -> Result<Recorded, RunError> {
@@ -161,7 +172,9 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let signals = runtime.block_on(async { Signals::listen() })?;
     let mut channels = Channels::open()?;
     let (begun, begun_wall) = (Instant::now(), SystemTime::now());
-    let child = start(&options.command, &mut channels)?;
+    // Where the folder cannot be made, the command runs all the same.
+    let injection = options.inject.as_deref().and_then(|into| inject::Injection::new(into).ok()).map(Arc::new);
+    let child = start(&options.command, &mut channels, injection.as_deref())?;
     let pid = child.id();
 
     let listener = Arc::new(Mutex::new(Listener::default()));
@@ -177,10 +190,18 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let watch = Watch::start(options, pid)?;
     let profiler = options.profile.clone().map(|request| request.start(Arc::clone(&listener)));
 
+    let over = Arc::new(AtomicBool::new(false));
+    let saying = injection.clone().zip(options.progress).map(|(injection, say)| {
+        let over = Arc::clone(&over);
+        std::thread::spawn(move || injection.watch(say, &over))
+    });
     let (exit, exited) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || exit.send(child.wait4()));
     let waited = runtime.block_on(signals.forward_until(pid, &terminals, exited))?;
     let lasted = begun.elapsed();
+    over.store(true, Ordering::Relaxed);
+    // It ends within a tick; a thread that failed has nothing to say.
+    let _ = saying.map(std::thread::JoinHandle::join);
 
     let captured = profiler.and_then(profile::Profiler::finish);
     let ended = (0..streams).take_while(|_| all_done.recv_timeout(AFTERTHOUGHTS).is_ok()).count();
@@ -197,7 +218,14 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     [Stream::Out, Stream::Err].iter().for_each(|&stream| listener.end(stream, lasted.as_secs_f64()));
     let found = found::newer(&options.logdir, begun_wall);
     let since_1970 = begun_wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut steps = steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
+    let followed = injection.as_deref().map(inject::Injection::following);
+    let inside = followed.as_ref().and_then(|followed| followed.steps(since_1970.as_secs_f64()));
+    let outside = || steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
+    // A few steps inside are no better than what the program prints for all of them.
+    let mut steps = match inside {
+        Some(inside) if inside.observed.len() >= FEW_STEPS => Some(inside),
+        inside => outside().or(inside),
+    };
     if let Some((from, to)) = captured.as_ref().and_then(|captured| captured.during) {
         let since = |at: SystemTime| at.duration_since(begun_wall).unwrap_or_default().as_secs_f64();
         steps = steps.map(|steps| steps.without((since(from), since(to))));
@@ -213,17 +241,23 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
         usage: exact(meter.usage(), &waited),
         profiles: found.profiles,
         captured,
+        followed,
         samples_lost,
     })
 }
 
 /// Starts the command. It holds the child's ends of the channels: once it is dropped, only the child does, so
 /// that its end is noticed.
-fn start(command: &[OsString], channels: &mut Channels) -> Result<Child, RunError> {
+fn start(
+    command: &[OsString],
+    channels: &mut Channels,
+    injection: Option<&inject::Injection>,
+) -> Result<Child, RunError> {
     let (program, arguments) = command.split_first().ok_or(RunError::Nothing)?;
     let (out, err) = channels.stdio()?;
     let mut command = Command::new(program);
     command.args(arguments).stdout(out).stderr(err);
+    command.envs(injection.into_iter().flat_map(inject::Injection::environment));
     command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })
 }
 

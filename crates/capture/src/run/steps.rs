@@ -19,6 +19,8 @@ pub enum Source {
     Events(String),
     /// Figures that the program printed, because there was nothing to time.
     Said,
+    /// The program's own calls, timed inside it.
+    Inside,
 }
 
 /// The steps of a run.

@@ -12,7 +12,11 @@ impl Loader {
     /// Of a session.
     pub fn of(input: &Input) -> Self {
         if let Some(pipeline) = &input.pipeline {
-            return Loader::TfData(tf_data(pipeline));
+            let python = lines_of(&input.python.elsewhere, input.python.steps).into_iter().next();
+            return Loader::TfData(Pipeline {
+                python_line: python.filter(|_| pipeline.runs_python),
+                ..tf_data(pipeline)
+            });
         }
         if let Some(loader) = input.loaders.first() {
             let inside = waiting_lines(input).into_iter().next();
@@ -26,6 +30,16 @@ impl Loader {
             lines = python_lines(input);
         }
         if lines.is_empty() { Loader::Unknown } else { Loader::Python(lines) }
+    }
+
+    /// The user's code that makes batches, if it was sampled or traced.
+    pub fn line(&self) -> Option<&PythonLine> {
+        match self {
+            Loader::TfData(pipeline) => pipeline.python_line.as_ref(),
+            Loader::TorchLoader { inside, .. } => inside.as_ref(),
+            Loader::Python(lines) => lines.first(),
+            Loader::Queue | Loader::Unknown => None,
+        }
     }
 }
 
@@ -54,6 +68,7 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
             .map(|stage| stage.function_ms * 1e3 / stage.function_calls as f64),
         batch_size: pipeline.batch_size.map(|(size, _)| size),
         python_inside: pipeline.runs_python,
+        python_line: None,
         caches: pipeline.has_cache,
     }
 }

@@ -86,6 +86,8 @@ pub struct Pipeline {
     pub batch_size: Option<u64>,
     /// Python runs inside: a generator or a py_function.
     pub python_inside: bool,
+    /// The user's function that it calls, if Python was sampled.
+    pub python_line: Option<PythonLine>,
     /// Elements are kept after the first epoch.
     pub caches: bool,
 }

@@ -61,6 +61,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     }
     let op = callbacks.op().unwrap_or_default().to_owned();
     let function = callbacks.function().map(str::to_owned);
+    let line = function.clone();
     let calls_per_step = callbacks.calls as f64 / callbacks.steps.max(1) as f64;
     let subject = function.clone().or_else(|| Some(op.clone()));
     let cause = Callback { op, function, calls_per_step, ms };
@@ -68,7 +69,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         .owning(claims, Some(GAIN))
         .in_steps(callbacks.recurrence)
         .sure(0.9);
-    Some(finding.about(subject))
+    Some(finding.about(subject).at_line(line))
 }
 
 /// Python that a compiled program calls.

@@ -94,7 +94,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         let finding = Finding::new(&RULE, severity, cause, facts.framework())
             .owning(vec![(Category::Python, ms), (Category::Dispatch, dispatch)], Some(GAIN))
             .sure(if distorted { 0.6 } else { 0.85 });
-        finding.about(place)
+        finding.about(place.clone()).at_line(place.filter(|_| traced))
     })
 }
 

@@ -79,8 +79,9 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
     let share = facts.share(Category::Input);
     (share >= INPUT || (locked_ms.is_some() && share > 0.0)).then(|| {
         let (loader, wait_ms) = (Loader::of(&facts.input), facts.ms(Category::Input));
+        let line = loader.line().map(|line| line.place.clone());
         let cause = InputWait { loader, wait_ms, locked_ms, long: long_waits(facts, wait_ms) };
-        Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95)
+        Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95).at_line(line)
     })
 }
 
@@ -258,10 +259,13 @@ fn torch(workers: bool, inside: Option<&PythonLine>, has_device: bool) -> Said {
             },
         }
     };
-    said.evidence.extend(inside.map(|line| {
-        format!("Inside it, {} takes {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
-    }));
+    said.evidence.extend(inside.map(self::inside));
     said
+}
+
+/// The user's code inside a loader.
+fn inside(line: &PythonLine) -> String {
+    format!("Inside it, {} takes {} per step.", quoted(&line.place), duration_ms(line.ms_per_step))
 }
 
 fn python(lines: &[PythonLine], finding: &Finding) -> Said {

@@ -71,6 +71,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     let lines: Vec<_> = writing_lines(&facts.checkpoint_cost).into_iter().take(3).collect();
     let subject = ops.first().map(|op| op.op_type.clone());
     let subject = subject.or_else(|| lines.first().map(|line| line.place.clone()));
+    let line = lines.first().map(|line| line.place.clone());
     let severity = severity((written + beside + python + dispatch) / step);
     let claims = vec![
         (Category::Output, written),
@@ -84,7 +85,7 @@ fn check(facts: &Facts) -> Option<Finding> {
     let finding = Finding::new(&RULE, severity, Written { ops, lines, variables }, facts.framework())
         .owning(claims, Some(GAIN))
         .sure(sure);
-    Some(finding.about(subject))
+    Some(finding.about(subject).at_line(line))
 }
 
 /// Milliseconds per step in ops that format and print text, where these share a processor with the model's ops.

@@ -37,7 +37,7 @@ use crate::{Input, Progress, ReadError, Reader};
 const AHEAD: usize = 2;
 
 /// Chrome traces. TensorFlow and JAX write one beside the XPlane file.
-static FORMAT: Format = Format {
+pub(crate) static FORMAT: Format = Format {
     endings: &[".json", ".pt", ".trace", ".perfetto"],
     copies: &[&crate::xplane::FORMAT],
     nameless: &["perfetto_trace"],

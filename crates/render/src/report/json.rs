@@ -219,6 +219,8 @@ pub(crate) struct Found<'a> {
     about: &'static str,
     severity: &'static str,
     subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<&'a str>,
     fraction: Option<f64>,
     gain_ms_per_step: Option<f64>,
     gain_fraction: Option<f64>,
@@ -236,6 +238,7 @@ impl<'a> Found<'a> {
             about: finding.rule.about.key(),
             severity: finding.severity.key(),
             subject: finding.subject.as_deref(),
+            line: finding.line.as_deref(),
             fraction: finding.fraction,
             gain_ms_per_step: finding.gain_ms,
             gain_fraction: finding.gain_fraction(),

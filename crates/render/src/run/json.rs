@@ -30,7 +30,8 @@ pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {
         "output_held_back": page.held_back,
         "hints": page.hints.iter().map(hint).collect::<Vec<_>>(),
         "verdict": page.verdict.as_ref().map(|verdict| json!({
-            "id": verdict.id, "summary": verdict.sentence, "profile": verdict.path,
+            "id": verdict.id, "summary": verdict.sentence, "profile": verdict.path, "line": verdict.line,
+            "advice": verdict.advice,
         })),
     });
     serde_json::to_writer_pretty(&mut *out, &value)?;
@@ -53,6 +54,7 @@ fn steps(steps: &RunSteps) -> Value {
         StepSource::Lines => ("lines", None),
         StepSource::Events(tag) => ("events", Some(tag)),
         StepSource::Said => ("said", None),
+        StepSource::Inside => ("inside", None),
     };
     let observed = |&(step, count, end_s, ms, warm_up): &(u64, u64, f64, f64, bool)| json!({ "step": step, "steps": count, "end_s": end_s, "ms": ms, "warm_up": warm_up });
     json!({

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stepscope_diagnose::hints::Hint;
-use stepscope_results::run::{RunPage, RunSteps, StepSource};
+use stepscope_results::run::{NotRecorded, RunPage, RunSteps, StepSource, Verdict};
 
 use super::usage_lines;
 use crate::format::{decimal, duration_ms, percent, plural, printable, short};
@@ -29,6 +29,10 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
         }
         Ok(())
     };
+    let unasked = page.verdict.as_ref().filter(|verdict| verdict.unasked);
+    for (label, text) in unasked.into_iter().flat_map(first_answer) {
+        line(label, &text)?;
+    }
     line("run", &command(page))?;
     line("ended", &ended(page))?;
     for (label, text) in steps(page) {
@@ -46,8 +50,10 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
         line("", &format!("Fix: {}", warning.fix))?;
     }
     if let Some(verdict) = &page.verdict {
-        line("verdict", &verdict.sentence)?;
-        line("", &format!("from the profile; full report: stepscope report {}", verdict.path))?;
+        if !verdict.unasked {
+            line("verdict", &verdict.sentence)?;
+            line("", &format!("from the profile; full report: stepscope report {}", verdict.path))?;
+        }
     } else {
         for (place, hint) in page.hints.iter().enumerate() {
             line(if place == 0 { "hint" } else { "" }, &sentence(hint))?;
@@ -62,10 +68,33 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
     if let Some(why) = &page.no_profile {
         line("no profile", why)?;
     }
+    if let Some(why) = page.not_recorded.as_ref().filter(|_| page.verdict.is_none()) {
+        line("not recorded", &not_recorded(why))?;
+    }
     if let Some(saved) = &page.saved {
         line("saved", &format!("{saved} (use it with stepscope compare)"))?;
     }
     Ok(())
+}
+
+/// What a user wants to know first: why the step is slow, in which line, and what to do.
+fn first_answer(verdict: &Verdict) -> Vec<(&'static str, String)> {
+    let place = verdict.line.as_ref().map_or(String::new(), |line| format!("{line}: "));
+    let mut lines = vec![("verdict", format!("{place}{}", verdict.sentence))];
+    lines.extend(verdict.advice.as_ref().map(|advice| ("do", advice.clone())));
+    lines.push(("recording", format!("{} (stepscope report, serve or compare)", verdict.path)));
+    lines
+}
+
+fn not_recorded(why: &NotRecorded) -> String {
+    match why {
+        NotRecorded::Closed(option) => {
+            format!("Python's option {option} keeps stepscope out of the program; run it without this option for a verdict")
+        }
+        NotRecorded::NoSteps => "no steps were seen: no batches, optimizer updates or compiled functions".to_owned(),
+        NotRecorded::TooShort => "the program ended before three steps were complete".to_owned(),
+        NotRecorded::Failed(problem) => format!("the profiler failed: {problem}"),
+    }
 }
 
 /// The start of what a program printed.
@@ -123,6 +152,7 @@ fn counted(steps: &RunSteps) -> String {
         StepSource::Lines => "timed from its output".to_owned(),
         StepSource::Events(tag) => format!("timed from the scalar {tag} in its event files"),
         StepSource::Said => "as reported by the program, not timed".to_owned(),
+        StepSource::Inside => "timed inside the program".to_owned(),
     };
     let mut text = format!("{}, {from}", plural(steps.count, what.0, what.1));
     if steps.source != StepSource::Said {
@@ -265,7 +295,6 @@ mod tests {
     use stepscope_results::usage::{Spread, Usage};
 
     use super::*;
-    use stepscope_results::run::Verdict;
 
     fn page() -> RunPage {
         RunPage {
@@ -319,7 +348,7 @@ mod tests {
     #[test]
     fn a_verdict_takes_the_place_of_hints() {
         let sentence = "The step waits for input.".to_owned();
-        let verdict = Verdict { sentence, id: None, path: "logs".to_owned() };
+        let verdict = Verdict { sentence, path: "logs".to_owned(), ..Verdict::default() };
         let told = text(&RunPage { verdict: Some(verdict), ..page() });
         assert!(told.contains("The step waits for input.") && !told.contains("hint"), "{told}");
     }
@@ -331,6 +360,22 @@ mod tests {
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("step time 36.0 ms in the mean, as the program prints it"), "{told}");
         assert!(!told.contains("p90"), "{told}");
+    }
+
+    #[test]
+    fn a_recording_that_nobody_asked_for_comes_first_with_its_line() {
+        let verdict = Verdict {
+            sentence: "The step waits for input.".to_owned(),
+            path: "logs".to_owned(),
+            line: Some("train.py:41 make_batch".to_owned()),
+            advice: Some("Use workers.".to_owned()),
+            unasked: true,
+            ..Verdict::default()
+        };
+        let told = text(&RunPage { verdict: Some(verdict), ..page() });
+        let lines: Vec<&str> = told.trim_start().lines().collect();
+        assert!(lines[0].starts_with("verdict") && lines[0].contains("train.py:41 make_batch"), "{told}");
+        assert!(lines[1].starts_with("do") && lines[2].starts_with("recording"), "{told}");
     }
 
     #[test]

@@ -5,18 +5,19 @@ mod page;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use stepscope_capture::grpc::Address;
-use stepscope_capture::run::{Ended, Options, ProfileRequest, RunError, record};
+use stepscope_capture::run::{Ended, Following, Options, ProfileRequest, RunError, record};
 use stepscope_capture::sample::Nvml;
 use stepscope_read::discover::RUN_FILE;
 use stepscope_render::run as render;
 use stepscope_session::{Cause, Problem};
 
+use super::serve::ServeArgs;
 use crate::exit::Exit;
 
 use crate::failure::Failure;
@@ -28,14 +29,16 @@ use crate::whole::{self, write_whole};
 /// Name of the file with the samples of a saved run.
 const SAMPLES_FILE: &str = "samples.csv";
 
-/// Run a command, then report its step times, resource use and likely bottleneck.
+/// Run a command, then report why its steps are slow, with the line of code.
 ///
-/// The command runs as it would without stepscope: input, output and exit code are its own. Steps are timed
-/// from its output (progress bars, `step 12/100`, `4.2it/s`) or from its event files. The summary is printed to
-/// standard error.
+/// The command runs as it would without stepscope: input, output and exit code are its own. A Python program that trains
+/// with TensorFlow, Keras, JAX or PyTorch is recorded by itself, without a change to it: a window of steady steps, with
+/// Python samples. Any other command is timed by its output (progress bars, `step 12/100`, `4.2it/s`) or its event files.
+/// The summary is printed to standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    stepscope run -- python train.py --epochs 1                a summary at the end\n  \
+    stepscope run -- python train.py --epochs 1                the verdict with its line, and a summary\n  \
+    stepscope run --serve -- python train.py                   then open the recording in the browser\n  \
     stepscope run --batch-size 64 -- python train.py           examples per second as well\n  \
     stepscope run --profiler-port 6009 -- python train.py      also profile the steady state, for a verdict instead of a hint\n  \
     stepscope run --save before -- python train.py             then change something and use --save after\n  \
@@ -59,6 +62,12 @@ pub(crate) struct RunArgs {
     /// Length of that profile.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, requires = "profiler_port")]
     profile_duration: Duration,
+    /// Do not record Python programs; only time and monitor them.
+    #[arg(long)]
+    no_inject: bool,
+    /// Open the recording in the browser when the command has ended.
+    #[arg(long, conflicts_with = "no_inject")]
+    serve: bool,
     /// How often to sample the hardware.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = interval)]
     interval: Duration,
@@ -88,6 +97,7 @@ impl RunArgs {
         }
         let recorded = record(&self.options()).map_err(problem)?;
         let mut page = page::page(&self.command, self.batch_size, &recorded, self.save.as_deref());
+        let profile = page.verdict.as_ref().map(|verdict| PathBuf::from(&verdict.path));
         let mut document = Vec::new();
         render::write_json(&page, &mut document)?;
         // The command has run and its exit code counts. Failed writes are still reported, and not called saved.
@@ -111,6 +121,9 @@ impl RunArgs {
         render::write_text(&page, terminal.err, &mut words)?;
         // If standard error is closed, nobody reads the summary.
         let _ = io::stderr().write_all(&guarded(&words));
+        if let Some(profile) = profile.filter(|_| self.serve) {
+            ServeArgs::of(profile).run(terminal)?;
+        }
         Ok(Exit::OfCommand(recorded.ended.shell_code()))
     }
 
@@ -132,8 +145,23 @@ impl RunArgs {
             interval: self.interval,
             samples: self.save.as_ref().map(|folder| folder.join(SAMPLES_FILE)),
             profile: self.profiler_port.map(request),
+            inject: (!self.no_inject && self.profiler_port.is_none()).then_some(into),
+            progress: io::stderr().is_terminal().then_some(say_progress),
             nvml: nvml(),
         }
+    }
+}
+
+/// Says what happens to the command while it runs, one line per change.
+fn say_progress(following: &Following) {
+    if let Some(state) = following.trained().map(|program| &program.state) {
+        let text = match state.as_str() {
+            "recording" => "recording a window of steps",
+            "recorded" => "recorded",
+            _ => return,
+        };
+        // If standard error is closed, nobody reads it.
+        let _ = writeln!(io::stderr(), "stepscope: {text}");
     }
 }
 

@@ -73,6 +73,19 @@ enum TokenWhen {
 }
 
 impl ServeArgs {
+    /// One recording, in the browser.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        let place = PlaceArgs {
+            port: None,
+            open: true,
+            listen: "127.0.0.1".to_owned(),
+            token: TokenWhen::Auto,
+            memory: None,
+            load_time: Duration::from_secs(300),
+        };
+        ServeArgs { paths: vec![path], place }
+    }
+
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let what = match &self.paths[..] {
             [only] => format!("{}", only.display()),

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stepscope_capture::run::{Recorded, Remark, Source, Steps, Window};
+use stepscope_capture::run::{Following, Recorded, Remark, Source, Steps, Window};
 use stepscope_diagnose::hints::{Load, hints};
 use stepscope_diagnose::warnings::{Warning, warning};
 use stepscope_read::Progress;
-use stepscope_results::run::{RunPage, RunSteps, SteadyUse, StepSource, Verdict};
+use stepscope_results::run::{NotRecorded, RunPage, RunSteps, SteadyUse, StepSource, Verdict};
 use stepscope_results::usage::{Spread, Usage};
 use stepscope_session::report::{judge, look};
 use stepscope_session::{PerHost, Query, ResolvedSession};
@@ -23,8 +23,10 @@ pub(super) fn page(
     saved: Option<&Path>,
 ) -> RunPage {
     let captured = recorded.captured.as_ref().map(|captured| &captured.session);
+    let unasked = recorded.followed.as_ref().and_then(Following::trained).and_then(|it| it.session.clone());
     let profile = captured
         .and_then(|session| session.as_ref().ok().cloned())
+        .or_else(|| unasked.clone())
         .or_else(|| recorded.profiles.last().map(|file| session_of(file)));
     RunPage {
         command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
@@ -46,7 +48,8 @@ pub(super) fn page(
         },
         warnings: warnings(&recorded.remarks),
         held_back: recorded.held_back,
-        verdict: profile.and_then(|path| verdict(&path)),
+        verdict: profile.and_then(|path| verdict(&path, unasked.as_ref() == Some(&path))),
+        not_recorded: recorded.followed.as_ref().and_then(|it| not_recorded(command, it)),
         no_profile: captured.and_then(|session| session.as_ref().err().map(ToString::to_string)),
         saved: saved.map(|folder| folder.display().to_string()),
     }
@@ -77,16 +80,45 @@ fn session_of(file: &Path) -> PathBuf {
 }
 
 /// The verdict of a profile; `None` if it cannot be read, which the report explains better.
-fn verdict(path: &Path) -> Option<Verdict> {
+fn verdict(path: &Path, unasked: bool) -> Option<Verdict> {
     let wanted = Query { paths: vec![path.to_owned()], ..Query::default() };
     let chosen = ResolvedSession::of(&wanted, &|_| {}).ok()?;
     let looked = PerHost::at(chosen, &Progress::new(), |profile| look(&profile)).ok()?;
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
+    let first = report.findings.first();
     Some(Verdict {
         sentence: stepscope_render::report::answer(&report),
         id: report.findings.first().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
+        line: first.and_then(|finding| finding.line.clone()),
+        advice: first.and_then(|finding| finding.words().advice.into_iter().next()),
+        unasked,
     })
+}
+
+/// Why a Python program has no recording; `None` if it has one, or if it is no such program.
+fn not_recorded(command: &[OsString], following: &Following) -> Option<NotRecorded> {
+    let Some(program) = following.trained() else {
+        return (following.interpreters == 0).then(|| closed(command)).flatten();
+    };
+    if program.session.is_some() {
+        return None;
+    }
+    Some(match program.problems.last() {
+        Some(problem) => NotRecorded::Failed(problem.clone()),
+        None => NotRecorded::TooShort,
+    })
+}
+
+/// The option that keeps everybody out of an interpreter.
+fn closed(command: &[OsString]) -> Option<NotRecorded> {
+    let (program, arguments) = command.split_first()?;
+    let name = Path::new(program).file_name()?.to_string_lossy().into_owned();
+    let options = arguments.iter().map(|it| it.to_string_lossy());
+    let mut options = options.take_while(|it| it.starts_with('-') && !it.starts_with("--") && it != "-c" && it != "-m");
+    let shut = |option: &std::borrow::Cow<'_, str>| option.chars().any(|letter| matches!(letter, 'S' | 'I' | 'E'));
+    let option = options.find(shut).filter(|_| name.starts_with("python"))?;
+    Some(NotRecorded::Closed(option.into_owned()))
 }
 
 fn steps(steps: &Steps) -> Option<RunSteps> {
@@ -100,6 +132,7 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
             Source::Lines => StepSource::Lines,
             Source::Events(tag) => StepSource::Events(tag.clone()),
             Source::Said => StepSource::Said,
+            Source::Inside => StepSource::Inside,
         },
         examples: steps.examples,
         count: steps.count(),

@@ -1,0 +1,217 @@
+//! Samples of one thread → frames with a start and an end, one per run of samples that agree.
+//!
+//! A sample stands for the time since the one before it, so that the frames of a thread tile its time. Where a thread was
+//! recorded exactly, its events correct them: a frame that reaches into an event that it does not contain ends there.
+
+use rustc_hash::FxHashMap;
+use stepscope_trace::{Dur, Form, KindId, Span, Time, Trace, Track};
+
+/// Time, what the sample stands for, and the stack.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) span: Span,
+    pub(super) stack: usize,
+}
+
+/// A run of samples in one frame.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Its name, as a number of the caller's.
+    pub(super) name: usize,
+    pub(super) span: Span,
+}
+
+/// The frames of samples in the order of time. `path` is the names of a stack, outermost first.
+pub(super) fn frames<'p>(samples: &[Sample], path: impl Fn(usize) -> &'p [usize]) -> Vec<Frame> {
+    let mut all = Vec::new();
+    let mut open: Vec<(usize, Time)> = Vec::new();
+    let mut until = Time::MIN;
+    for sample in samples {
+        let names = path(sample.stack);
+        let common = open.iter().zip(names).take_while(|((name, _), new)| name == *new).count();
+        let kept = if sample.span.start > until { 0 } else { common };
+        close(&mut open, kept, until, &mut all);
+        open.extend(names.iter().skip(kept).map(|&name| (name, sample.span.start)));
+        until = sample.span.end;
+    }
+    close(&mut open, 0, until, &mut all);
+    // Of frames with the same time, the outer one comes first.
+    all.sort_by_key(|(depth, frame)| (frame.span.start, std::cmp::Reverse(frame.span.end), *depth));
+    all.into_iter().map(|(_, frame)| frame).filter(|frame| !frame.span.is_empty()).collect()
+}
+
+fn close(open: &mut Vec<(usize, Time)>, kept: usize, until: Time, all: &mut Vec<(usize, Frame)>) {
+    let ended = open.drain(kept..).enumerate();
+    all.extend(ended.map(|(depth, (name, start))| (kept + depth, Frame { name, span: Span::new(start, until) })));
+}
+
+/// A piece of a thread's time: an outermost recorded event, or the pause before one.
+#[derive(Copy, Clone, Debug)]
+struct Piece {
+    span: Span,
+    /// The event, or the one that ends the pause.
+    kind: KindId,
+    pause: bool,
+}
+
+/// Corrects samples that came late. While Python code runs, the sampling thread waits for its turn, often until the code calls
+/// something that gives the interpreter lock up, and on a busy machine for much longer. So a sample is believed for the piece of
+/// time that it was taken in, and what came before is filled with what other samples show in such pieces: pauses before the
+/// same call, or the same call. A call that no sample shows belongs to the sample only if no step begins in between.
+pub(super) fn without_delay(
+    track: &Track,
+    (longest, steps): (Dur, &[Time]),
+    samples: &[Sample],
+) -> Vec<Sample> {
+    let pieces = pieces(track, longest);
+    let usual = usual(&pieces, samples);
+    let mut corrected: Vec<Sample> = Vec::with_capacity(samples.len() * 2);
+    let mut earlier: Option<Sample> = None;
+    for sample in samples {
+        let from = earlier.filter(|earlier| earlier.span.end == sample.span.start);
+        let next_step = steps.partition_point(|step| *step <= sample.span.start);
+        let same_step = steps.get(next_step).is_none_or(|step| *step > sample.span.end) && !steps.is_empty();
+        let first = pieces.partition_point(|piece| piece.span.end <= sample.span.start);
+        let mut at = sample.span.start;
+        let inside = pieces[first..].iter().take_while(|piece| piece.span.start < sample.span.end);
+        for (place, piece) in inside.enumerate() {
+            let until = piece.span.end.min(sample.span.end);
+            let stack = if piece.span.end >= sample.span.end {
+                Some(sample.stack)
+            } else {
+                // The sample before was taken in this very piece.
+                let seen = from.filter(|earlier| place == 0 && earlier.span.end > piece.span.start);
+                let known = seen.map(|earlier| earlier.stack);
+                let usual = usual.get(&(piece.kind, piece.pause)).copied();
+                known.or(usual).or_else(|| (piece.pause || same_step).then_some(sample.stack))
+            };
+            if let Some(stack) = stack {
+                push(&mut corrected, Sample { span: Span::new(at, until), stack });
+            }
+            at = until;
+        }
+        push(&mut corrected, Sample { span: Span::new(at, sample.span.end), stack: sample.stack });
+        earlier = Some(*sample);
+    }
+    corrected
+}
+
+fn push(all: &mut Vec<Sample>, sample: Sample) {
+    match all.last_mut() {
+        _ if sample.span.is_empty() => {}
+        Some(last) if last.stack == sample.stack && last.span.end == sample.span.start => last.span.end = sample.span.end,
+        _ => all.push(sample),
+    }
+}
+
+/// The outermost events that are at most so long, and the pauses before them. Longer ones are ranges around whole steps.
+fn pieces(track: &Track, longest: Dur) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut until: Option<Time> = None;
+    for index in 0..track.len() {
+        let span = track.span_of(index);
+        if span.is_empty() || span.dur() > longest || until.is_some_and(|until| span.start < until) {
+            continue;
+        }
+        let kind = track.kind_of(index);
+        if let Some(until) = until.filter(|until| *until < span.start) {
+            pieces.push(Piece { span: Span::new(until, span.start), kind, pause: true });
+        }
+        pieces.push(Piece { span, kind, pause: false });
+        until = Some(span.end);
+    }
+    pieces
+}
+
+/// The stack that samples show most in each sort of piece.
+fn usual(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), usize> {
+    let mut seen: FxHashMap<(KindId, bool), FxHashMap<usize, u32>> = FxHashMap::default();
+    for sample in samples {
+        let at = pieces.partition_point(|piece| piece.span.end <= sample.span.end);
+        if let Some(piece) = pieces.get(at).filter(|piece| piece.span.contains(sample.span.end)) {
+            *seen.entry((piece.kind, piece.pause)).or_default().entry(sample.stack).or_default() += 1;
+        }
+    }
+    let most = |stacks: FxHashMap<usize, u32>| {
+        stacks.into_iter().max_by_key(|(stack, count)| (*count, std::cmp::Reverse(*stack))).map(|(stack, _)| stack)
+    };
+    seen.into_iter().filter_map(|(piece, stacks)| Some((piece, most(stacks)?))).collect()
+}
+
+/// Frames that do not cross the events of their thread.
+pub(super) fn between_events(trace: &Trace, track: &Track, mut frames: Vec<Frame>) -> Vec<Frame> {
+    // All starts, then all ends: the second pass sees what the first has moved.
+    for at_end in [false, true] {
+        let mut order: Vec<usize> = (0..frames.len()).collect();
+        let edge = |frame: &Frame| if at_end { frame.span.end } else { frame.span.start };
+        order.sort_by_key(|&index| edge(&frames[index]));
+        let mut open: Vec<Span> = Vec::new();
+        let mut next = 0;
+        for index in order {
+            let frame = frames[index].span;
+            let at = if at_end { frame.end } else { frame.start };
+            while next < track.len() && track.start(next) < at {
+                let span = track.span_of(next);
+                if trace.kind(track.kind_of(next)).form == Form::Slice && !span.is_empty() {
+                    open.retain(|open| open.end > span.start);
+                    open.push(span);
+                }
+                next += 1;
+            }
+            open.retain(|open| open.end > at);
+            let crossed = open.iter().find(|event| {
+                if at_end { event.start > frame.start } else { event.end < frame.end && event.start < at }
+            });
+            if let Some(event) = crossed {
+                let span = &mut frames[index].span;
+                if at_end { span.end = event.start } else { span.start = event.end }
+            }
+        }
+    }
+    frames.retain(|frame| frame.span.start < frame.span.end);
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::{Kind, ProcessKind, TraceBuilder, TrackKind};
+
+    use super::*;
+
+    fn sample(from: i64, to: i64, stack: usize) -> Sample {
+        Sample { span: Span::new(Time::from_ns(from), Time::from_ns(to)), stack }
+    }
+
+    #[test]
+    fn samples_that_agree_are_one_frame_and_a_gap_ends_it() {
+        let paths: [&[usize]; 2] = [&[7], &[7, 8]];
+        let samples = [sample(0, 4, 0), sample(4, 8, 1), sample(8, 12, 1), sample(12, 16, 0), sample(40, 44, 0)];
+        let found = frames(&samples, |stack| paths[stack]);
+        let shown: Vec<_> = found.iter().map(|f| (f.name, f.span.start.ns(), f.span.end.ns())).collect();
+        assert_eq!(shown, [(7, 0, 16), (8, 4, 12), (7, 40, 44)]);
+    }
+
+    #[test]
+    fn a_sample_that_came_late_is_believed_only_where_it_was_taken() {
+        let mut builder = TraceBuilder::new();
+        let name = builder.strings.intern("call");
+        let process = builder.process(name, ProcessKind::Host, 1);
+        let track = builder.track(process, name, TrackKind::Thread, 1, TraceBuilder::ARENA);
+        let kind = builder.kind(Kind::slice(name));
+        // Four turns: 80 ns of Python, then a call of 20 ns.
+        for turn in 0..4 {
+            builder.event(track, Time::from_ns(100 * turn + 80), Dur::from_ns(20), kind, None);
+        }
+        let trace = builder.finish();
+        // One sample in Python (stack 1), all others in the call (stack 2) that gives the lock up.
+        let samples = [sample(0, 90, 2), sample(90, 150, 1), sample(150, 195, 2), sample(195, 390, 2)];
+        let found = without_delay(trace.track(track), (Dur::from_ns(50), &[]), &samples);
+        let of = |stack| found.iter().filter(|it| it.stack == stack).map(|it| it.span.dur().ps() / 1_000).sum::<i64>();
+        assert_eq!((of(1), of(2)), (3 * 80, 90 + 10 + 20 + 20 + 10));
+        assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 390);
+        // All samples in Python: the calls between them are not Python's.
+        let samples = [sample(0, 50, 1), sample(50, 250, 1), sample(250, 350, 1)];
+        let found = without_delay(trace.track(track), (Dur::from_ns(50), &[]), &samples);
+        assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 350 - 3 * 20);
+    }
+}
