@@ -9,7 +9,7 @@ use stepscope_testkit::damage::{FOREIGN, Rng};
 use stepscope_testkit::hostile::bombs;
 use stepscope_testkit::hostile::shapes::{Content, SHAPES};
 use stepscope_testkit::snapshot::{Pickler, Simulated, Writer};
-use stepscope_testkit::{hlo, json_results, ncu, nsys, perfetto, pprof, tfevents, tfprof};
+use stepscope_testkit::{hlo, host, json_results, ncu, nsys, perfetto, pprof, tfevents, tfprof};
 
 /// Size up to which inputs are the usual ones; larger ones leave time for few of them.
 const SMALL: usize = 64 << 10;
@@ -100,7 +100,7 @@ fn memory() -> Vec<Vec<u8>> {
     all
 }
 
-/// What other tools write: Nsight Compute, Nsight Systems, nvidia-smi, stepscope's own samples, event files.
+/// What other tools write: Nsight Compute, Nsight Systems, nvidia-smi, stepscope's own samples and logs, event files.
 fn tools() -> Vec<Vec<u8>> {
     let mut report = ncu::Report::new();
     report.session(1_700_000_000, "GPU", &[("device__attribute_warp_size", 32), ("clock_rate", 1_000)]);
@@ -123,6 +123,7 @@ fn tools() -> Vec<Vec<u8>> {
     ];
     let mut all = vec![report.bytes(), database(nsys::sample().script()), events.flatten().collect()];
     all.extend(texts.map(|text| text.as_bytes().to_vec()));
+    all.push(host::log().into_bytes());
     all
 }
 

@@ -421,6 +421,10 @@ class _HostLog:
         key = (code.co_filename, code.co_firstlineno, line or code.co_firstlineno, code.co_name, user, generator)
         return self.sites.setdefault(key, len(self.sites))
 
+    def count(self):
+        """Samples of the thread that has the most."""
+        return max((len(samples) for samples in list(self.threads.values())), default=0)
+
     def document(self):
         """Everything as plain values of JSON; times are nanoseconds since the first of the two clock readings."""
         loop = threading.get_ident()

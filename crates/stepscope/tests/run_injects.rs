@@ -52,7 +52,7 @@ fn ran(folder: &Path, command: &[&str], more: &[&str]) -> Ran {
     Ran { output, run, page, report }
 }
 
-/// Sixty steps of 20 ms, most of it Python in `make_batch`.
+/// Steps of 20 ms, most of it Python in `make_batch`.
 const LOOP: &str = "
 import time, torch
 def make_batch():
@@ -62,7 +62,7 @@ def make_batch():
         total += 1
     return total
 optimizer = torch.optim.SGD()
-for step in range(60):
+for step in range(160):
     batch = make_batch()
     torch.work(0.003)
     optimizer.step()
@@ -74,11 +74,16 @@ fn a_loop_that_nobody_changed_is_recorded_with_its_line() {
     let folder = workplace(LOOP);
     let ran = ran(folder.path(), &["python3", "train.py"], &[]);
     assert_eq!(String::from_utf8_lossy(&ran.output.stdout), "trained\n");
-    assert_eq!((&ran.run["steps"]["origin"], ran.output.status.code()), (&Value::from("inside"), Some(0)), "{}", ran.page);
+    assert_eq!(
+        (&ran.run["steps"]["origin"], ran.output.status.code()),
+        (&Value::from("inside"), Some(0)),
+        "{}",
+        ran.page
+    );
     let steps = &ran.run["steps"];
     // All but the last step, whose end no boundary marks.
     let all = steps["count"].as_u64().unwrap() + steps["profiled"].as_u64().unwrap();
-    assert_eq!(all, 59, "{}", ran.page);
+    assert_eq!(all, 159, "{}", ran.page);
     let report = ran.report.as_ref().unwrap();
     assert_eq!(report["steps"]["origin"], "marker", "{report}");
     assert!(report["steps"]["count"].as_u64().unwrap() >= 5, "{report}");
@@ -112,16 +117,24 @@ for epoch in range(4):
 
 #[test]
 fn a_script_of_ten_steps_and_one_that_raises_leave_what_there_was() {
-    let script = LOOP.replace("range(60)", "range(10)");
+    let script = LOOP.replace("range(160)", "range(10)");
     let folder = workplace(&script);
     let short = ran(folder.path(), &["python3", "train.py"], &[]);
     let count = short.report.as_ref().unwrap()["steps"]["count"].as_u64().unwrap();
     assert!((4..=8).contains(&count), "{count}\n{}", short.page);
-    fs::write(folder.path().join("train.py"), script.replace("print('trained')", "raise ValueError('ended')")).unwrap();
+    fs::write(
+        folder.path().join("train.py"),
+        script.replace("print('trained')", "raise ValueError('ended')"),
+    )
+    .unwrap();
     let raised = ran(folder.path(), &["python3", "train.py"], &[]);
     assert_eq!(raised.output.status.code(), Some(1));
     assert!(raised.page.contains("ValueError: ended") && raised.report.is_some(), "{}", raised.page);
-    fs::write(folder.path().join("train.py"), script.replace("print('trained')", "import os; os.kill(os.getpid(), 9)")).unwrap();
+    fs::write(
+        folder.path().join("train.py"),
+        script.replace("print('trained')", "import os; os.kill(os.getpid(), 9)"),
+    )
+    .unwrap();
     let killed = ran(folder.path(), &["python3", "train.py"], &[]);
     assert_eq!(killed.run["signal"], 9, "{}", killed.page);
 }
@@ -195,7 +208,13 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, u64> {
 }
 
 /// Output, exit code and files of a command in a folder, with or without `run` around it.
-fn seen(folder: &Path, command: &[&str], stdin: &str, followed: bool, environment: &[(&str, &str)]) -> (String, String, Option<i32>, usize) {
+fn seen(
+    folder: &Path,
+    command: &[&str],
+    stdin: &str,
+    followed: bool,
+    environment: &[(&str, &str)],
+) -> (String, String, Option<i32>, usize) {
     let mut start = if followed { stepscope() } else { Command::new(command[0]) };
     if followed {
         start.args(["run", "--"]).args(command);
@@ -245,7 +264,10 @@ fn a_program_cannot_tell_that_it_is_followed() {
 
 #[test]
 fn a_sitecustomize_of_the_users_own_runs_as_without() {
-    for (text, says) in [("import sys; sys.own_sitecustomize = __name__", "sitecustomize"), ("raise RuntimeError('broken')", "null")] {
+    for (text, says) in [
+        ("import sys; sys.own_sitecustomize = __name__", "sitecustomize"),
+        ("raise RuntimeError('broken')", "null"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("own");
         fs::create_dir(&own).unwrap();

@@ -5,6 +5,7 @@ pub mod chrome;
 pub mod corpus;
 pub mod damage;
 pub mod hlo;
+pub mod host;
 pub mod hostile;
 pub mod json_results;
 pub mod memory;

@@ -106,7 +106,8 @@ impl Injection {
                 Some(("python", _)) => following.interpreters += 1,
                 Some(("state", pid)) => {
                     let Ok(pid) = pid.parse() else { continue };
-                    let state = fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                    let state =
+                        fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
                     let Some(state) = state else { continue };
                     let timed = self.timed(pid);
                     programs.insert(pid, followed(pid, &state, timed));
@@ -122,7 +123,8 @@ impl Injection {
     fn timed(&self, pid: u32) -> Vec<(f64, f64)> {
         let text = fs::read_to_string(self.folder.join(format!("steps.{pid}"))).unwrap_or_default();
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-        let pair = |line: &str| line.split_once(' ').and_then(|(end, took)| Some((number(end)?, number(took)?)));
+        let pair =
+            |line: &str| line.split_once(' ').and_then(|(end, took)| Some((number(end)?, number(took)?)));
         text.lines().filter_map(pair).take(MOST_STEPS).collect()
     }
 }
@@ -226,7 +228,10 @@ mod tests {
         let injection = Injection::new(into.path()).unwrap();
         let write = |name: &str, text: &str| fs::write(injection.folder.join(name), text).unwrap();
         write("python.7", "3.11.7");
-        write("state.7", r#"{"state": "done", "rank": null, "steps": 4, "session": "/x", "problems": ["a"]}"#);
+        write(
+            "state.7",
+            r#"{"state": "done", "rank": null, "steps": 4, "session": "/x", "problems": ["a"]}"#,
+        );
         write("steps.7", "100.5 0.5\nnot a line\n101.0 0.5\n101.5 nan\n");
         write("state.8", "{");
         let following = injection.following();

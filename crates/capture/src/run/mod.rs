@@ -173,7 +173,8 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let mut channels = Channels::open()?;
     let (begun, begun_wall) = (Instant::now(), SystemTime::now());
     // Where the folder cannot be made, the command runs all the same.
-    let injection = options.inject.as_deref().and_then(|into| inject::Injection::new(into).ok()).map(Arc::new);
+    let injection =
+        options.inject.as_deref().and_then(|into| inject::Injection::new(into).ok()).map(Arc::new);
     let child = start(&options.command, &mut channels, injection.as_deref())?;
     let pid = child.id();
 

@@ -21,12 +21,18 @@ pub(super) struct Frame {
     pub(super) span: Span,
 }
 
+/// Frames of one thread; a real log has a few thousand.
+const MOST_FRAMES: usize = 2_000_000;
+
 /// The frames of samples in the order of time. `path` is the names of a stack, outermost first.
 pub(super) fn frames<'p>(samples: &[Sample], path: impl Fn(usize) -> &'p [usize]) -> Vec<Frame> {
     let mut all = Vec::new();
     let mut open: Vec<(usize, Time)> = Vec::new();
     let mut until = Time::MIN;
     for sample in samples {
+        if all.len() > MOST_FRAMES {
+            break;
+        }
         let names = path(sample.stack);
         let common = open.iter().zip(names).take_while(|((name, _), new)| name == *new).count();
         let kept = if sample.span.start > until { 0 } else { common };
@@ -57,20 +63,14 @@ struct Piece {
 /// Corrects samples that came late. While Python code runs, the sampling thread waits for its turn, often until the code calls
 /// something that gives the interpreter lock up, and on a busy machine for much longer. So a sample is believed for the piece of
 /// time that it was taken in, and what came before is filled with what other samples show in such pieces: pauses before the
-/// same call, or the same call. A call that no sample shows belongs to the sample only if no step begins in between.
-pub(super) fn without_delay(
-    track: &Track,
-    (longest, steps): (Dur, &[Time]),
-    samples: &[Sample],
-) -> Vec<Sample> {
+/// same call, or the same call. What no sample shows stays empty: unknown code is better than the wrong code.
+pub(super) fn without_delay(track: &Track, longest: Dur, samples: &[Sample]) -> Vec<Sample> {
     let pieces = pieces(track, longest);
     let usual = usual(&pieces, samples);
     let mut corrected: Vec<Sample> = Vec::with_capacity(samples.len() * 2);
     let mut earlier: Option<Sample> = None;
     for sample in samples {
         let from = earlier.filter(|earlier| earlier.span.end == sample.span.start);
-        let next_step = steps.partition_point(|step| *step <= sample.span.start);
-        let same_step = steps.get(next_step).is_none_or(|step| *step > sample.span.end) && !steps.is_empty();
         let first = pieces.partition_point(|piece| piece.span.end <= sample.span.start);
         let mut at = sample.span.start;
         let inside = pieces[first..].iter().take_while(|piece| piece.span.start < sample.span.end);
@@ -82,8 +82,7 @@ pub(super) fn without_delay(
                 // The sample before was taken in this very piece.
                 let seen = from.filter(|earlier| place == 0 && earlier.span.end > piece.span.start);
                 let known = seen.map(|earlier| earlier.stack);
-                let usual = usual.get(&(piece.kind, piece.pause)).copied();
-                known.or(usual).or_else(|| (piece.pause || same_step).then_some(sample.stack))
+                known.or_else(|| usual.get(&(piece.kind, piece.pause)).copied())
             };
             if let Some(stack) = stack {
                 push(&mut corrected, Sample { span: Span::new(at, until), stack });
@@ -107,18 +106,18 @@ fn push(all: &mut Vec<Sample>, sample: Sample) {
 /// The outermost events that are at most so long, and the pauses before them. Longer ones are ranges around whole steps.
 fn pieces(track: &Track, longest: Dur) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut until: Option<Time> = None;
+    let mut until = Time::MIN;
     for index in 0..track.len() {
         let span = track.span_of(index);
-        if span.is_empty() || span.dur() > longest || until.is_some_and(|until| span.start < until) {
+        if span.is_empty() || span.dur() > longest || span.start < until {
             continue;
         }
         let kind = track.kind_of(index);
-        if let Some(until) = until.filter(|until| *until < span.start) {
+        if until < span.start {
             pieces.push(Piece { span: Span::new(until, span.start), kind, pause: true });
         }
         pieces.push(Piece { span, kind, pause: false });
-        until = Some(span.end);
+        until = span.end;
     }
     pieces
 }
@@ -138,6 +137,17 @@ fn usual(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), usiz
     seen.into_iter().filter_map(|(piece, stacks)| Some((piece, most(stacks)?))).collect()
 }
 
+/// Events that are open at once on one thread, beyond which a file makes no sense.
+const MOST_OPEN: usize = 256;
+
+/// Adds an event to those that are open when it starts.
+pub(super) fn keep_open(open: &mut Vec<Span>, event: Span) {
+    open.retain(|open| open.end > event.start);
+    if open.len() < MOST_OPEN {
+        open.push(event);
+    }
+}
+
 /// Frames that do not cross the events of their thread.
 pub(super) fn between_events(trace: &Trace, track: &Track, mut frames: Vec<Frame>) -> Vec<Frame> {
     // All starts, then all ends: the second pass sees what the first has moved.
@@ -153,8 +163,7 @@ pub(super) fn between_events(trace: &Trace, track: &Track, mut frames: Vec<Frame
             while next < track.len() && track.start(next) < at {
                 let span = track.span_of(next);
                 if trace.kind(track.kind_of(next)).form == Form::Slice && !span.is_empty() {
-                    open.retain(|open| open.end > span.start);
-                    open.push(span);
+                    keep_open(&mut open, span);
                 }
                 next += 1;
             }
@@ -205,13 +214,13 @@ mod tests {
         let trace = builder.finish();
         // One sample in Python (stack 1), all others in the call (stack 2) that gives the lock up.
         let samples = [sample(0, 90, 2), sample(90, 150, 1), sample(150, 195, 2), sample(195, 390, 2)];
-        let found = without_delay(trace.track(track), (Dur::from_ns(50), &[]), &samples);
+        let found = without_delay(trace.track(track), Dur::from_ns(50), &samples);
         let of = |stack| found.iter().filter(|it| it.stack == stack).map(|it| it.span.dur().ps() / 1_000).sum::<i64>();
         assert_eq!((of(1), of(2)), (3 * 80, 90 + 10 + 20 + 20 + 10));
         assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 390);
         // All samples in Python: the calls between them are not Python's.
         let samples = [sample(0, 50, 1), sample(50, 250, 1), sample(250, 350, 1)];
-        let found = without_delay(trace.track(track), (Dur::from_ns(50), &[]), &samples);
+        let found = without_delay(trace.track(track), Dur::from_ns(50), &samples);
         assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 350 - 3 * 20);
     }
 }

@@ -7,15 +7,19 @@ use stepscope_trace::{
 };
 
 use super::document::{HostLog, Site, Thread};
-use super::frames::{Frame, Sample, between_events, frames, without_delay};
+use super::frames::{Frame, Sample, between_events, frames, keep_open, without_delay};
 
 /// Events that `record.py` leaves in the profile, with its own time behind the name: they show how the two clocks relate, and
 /// which thread runs the loop.
 const CLOCK_MARK: &str = "stepscope/clock#";
 /// Boundaries this close to the edge of an event of the loop's thread lie on it: clocks agree to some 50 µs.
 const CLOCK_ERROR: Dur = Dur::from_us(300);
-/// A file has at most this many steps.
+/// A file has at most this many steps …
 const MOST_STEPS: usize = 100_000;
+/// … samples per thread, which is more than `record.py` keeps …
+const MOST_SAMPLES: usize = 200_000;
+/// … and frames in a stack.
+const DEEPEST: usize = 128;
 
 /// A mark of the clock: where, when, and the log's own time.
 struct Mark {
@@ -73,13 +77,11 @@ pub(super) fn join(trace: Trace, log: &HostLog, origin: Option<Time>) -> TraceBu
     let looping = loop_track(&trace, log);
     let (names, paths) = names(log);
     let longest = longest_call(log);
-    let marked = log.steps.as_ref().map_or(&[][..], |steps| &steps.times);
-    let times: Vec<Time> = marked.iter().take(MOST_STEPS).map(|&at| origin + Dur::from_ns(at)).collect();
     let mut places = Vec::new();
     for (index, thread) in log.threads.iter().enumerate() {
         let runs_loop = thread.id.is_some() && thread.id == log.loop_thread;
         let track = if runs_loop { looping } else { thread.id.and_then(|id| numbered(&trace, id)) };
-        let found = frames_of(&trace, track, thread, &paths, (origin, longest, &times));
+        let found = frames_of(&trace, track, thread, &paths, (origin, longest));
         let name = if thread.name.is_empty() { format!("Python thread {index}") } else { thread.name.clone() };
         places.push(Place { track, name, frames: found });
     }
@@ -113,7 +115,7 @@ fn names(log: &HostLog) -> (Vec<(String, bool)>, Vec<Vec<usize>>) {
     let path = |stack: &Vec<usize>| {
         let mut path = Vec::new();
         let mut in_loop = false;
-        for &site in stack {
+        for &site in stack.iter().take(DEEPEST) {
             let Some((site, &number)) = log.sites.get(site).zip(sites.get(site)) else { continue };
             // A generator that the loop itself runs is what it takes its batches from.
             if in_loop && site.user && site.generator {
@@ -141,11 +143,11 @@ fn frames_of(
     track: Option<TrackId>,
     thread: &Thread,
     paths: &[Vec<usize>],
-    (origin, longest, steps): (Time, Dur, &[Time]),
+    (origin, longest): (Time, Dur),
 ) -> Vec<Frame> {
     let mut samples: Vec<Sample> = Vec::with_capacity(thread.samples.len());
     let mut until = Time::MIN;
-    for &(at, weight, stack) in &thread.samples {
+    for &(at, weight, stack) in thread.samples.iter().take(MOST_SAMPLES) {
         let end = origin + Dur::from_ns(at);
         let start = (end - Dur::from_ns(weight.max(0))).max(until);
         if start < end && stack < paths.len() {
@@ -157,7 +159,7 @@ fn frames_of(
     match track {
         Some(id) => {
             let track = trace.track(id);
-            between_events(trace, track, frames(&without_delay(track, (longest, steps), &samples), path))
+            between_events(trace, track, frames(&without_delay(track, longest, &samples), path))
         }
         None => frames(&samples, path),
     }
@@ -186,15 +188,14 @@ fn snap(track: &Track, times: &mut [Time]) {
     for time in times.iter_mut() {
         while next < track.len() && track.start(next) < *time {
             let span = track.span_of(next);
-            open.retain(|open| open.end > span.start);
-            open.push(span);
+            keep_open(&mut open, span);
             next += 1;
         }
         open.retain(|open| open.end > *time);
         let edges = open.iter().flat_map(|event| [event.start, event.end]);
-        let distance = |edge: &Time| (*edge - *time).ps().abs();
+        let distance = |edge: &Time| (*edge - *time).ps().unsigned_abs();
         // The outermost event decides: the edges of what lies inside are inside it.
-        if let Some(edge) = edges.filter(|edge| distance(edge) <= CLOCK_ERROR.ps()).max_by_key(distance) {
+        if let Some(edge) = edges.filter(|edge| distance(edge) <= CLOCK_ERROR.ps().unsigned_abs()).max_by_key(distance) {
             *time = edge;
         }
     }

@@ -2,6 +2,7 @@
 
 mod chrome_corpus;
 mod chrome_roundtrip;
+mod host;
 mod hostile;
 mod ncu;
 mod ncu_corpus;

@@ -89,9 +89,13 @@ fn first_answer(verdict: &Verdict) -> Vec<(&'static str, String)> {
 fn not_recorded(why: &NotRecorded) -> String {
     match why {
         NotRecorded::Closed(option) => {
-            format!("Python's option {option} keeps stepscope out of the program; run it without this option for a verdict")
+            format!(
+                "Python's option {option} keeps stepscope out of the program; run it without this option for a verdict"
+            )
         }
-        NotRecorded::NoSteps => "no steps were seen: no batches, optimizer updates or compiled functions".to_owned(),
+        NotRecorded::NoSteps => {
+            "no steps were seen: no batches, optimizer updates or compiled functions".to_owned()
+        }
         NotRecorded::TooShort => "the program ended before three steps were complete".to_owned(),
         NotRecorded::Failed(problem) => format!("the profiler failed: {problem}"),
     }

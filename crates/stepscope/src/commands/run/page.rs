@@ -115,8 +115,10 @@ fn closed(command: &[OsString]) -> Option<NotRecorded> {
     let (program, arguments) = command.split_first()?;
     let name = Path::new(program).file_name()?.to_string_lossy().into_owned();
     let options = arguments.iter().map(|it| it.to_string_lossy());
-    let mut options = options.take_while(|it| it.starts_with('-') && !it.starts_with("--") && it != "-c" && it != "-m");
-    let shut = |option: &std::borrow::Cow<'_, str>| option.chars().any(|letter| matches!(letter, 'S' | 'I' | 'E'));
+    let mut options =
+        options.take_while(|it| it.starts_with('-') && !it.starts_with("--") && it != "-c" && it != "-m");
+    let shut =
+        |option: &std::borrow::Cow<'_, str>| option.chars().any(|letter| matches!(letter, 'S' | 'I' | 'E'));
     let option = options.find(shut).filter(|_| name.starts_with("python"))?;
     Some(NotRecorded::Closed(option.into_owned()))
 }
