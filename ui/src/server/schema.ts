@@ -102,6 +102,8 @@ export interface ReportFinding {
   high_ms?: number | null;
   /** The public id. An id never changes its meaning; new ids may be added. */
   id: string;
+  /** The user's code that causes it, as `train.py:41 make_batch`, if Python was sampled or traced. */
+  line?: string;
   /** Lower end of the expected saving. */
   low_ms?: number | null;
   /** How much it matters. */

@@ -181,6 +181,20 @@ pub(super) fn between_events(trace: &Trace, track: &Track, mut frames: Vec<Frame
     frames
 }
 
+/// Frames that end and start again where steps do, so that no frame crosses the markers of steps.
+pub(super) fn split_at(steps: &[Time], frames: Vec<Frame>) -> Vec<Frame> {
+    let mut all = Vec::with_capacity(frames.len());
+    for mut frame in frames {
+        let first = steps.partition_point(|step| *step <= frame.span.start);
+        for &step in steps[first..].iter().take_while(|step| **step < frame.span.end) {
+            all.push(Frame { span: Span::new(frame.span.start, step), ..frame });
+            frame.span.start = step;
+        }
+        all.push(frame);
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use stepscope_trace::{Kind, ProcessKind, TraceBuilder, TrackKind};
@@ -198,6 +212,14 @@ mod tests {
         let found = frames(&samples, |stack| paths[stack]);
         let shown: Vec<_> = found.iter().map(|f| (f.name, f.span.start.ns(), f.span.end.ns())).collect();
         assert_eq!(shown, [(7, 0, 16), (8, 4, 12), (7, 40, 44)]);
+    }
+
+    #[test]
+    fn a_frame_does_not_cross_the_start_of_a_step() {
+        let steps = [10, 20, 30].map(Time::from_ns);
+        let frame = Frame { name: 1, span: Span::new(Time::from_ns(10), Time::from_ns(25)) };
+        let spans: Vec<_> = split_at(&steps, vec![frame]).iter().map(|f| (f.span.start.ns(), f.span.end.ns())).collect();
+        assert_eq!(spans, [(10, 20), (20, 25)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use stepscope_trace::{
 };
 
 use super::document::{HostLog, Site, Thread};
-use super::frames::{Frame, Sample, between_events, frames, keep_open, without_delay};
+use super::frames::{Frame, Sample, between_events, frames, keep_open, split_at, without_delay};
 
 /// Events that `record.py` leaves in the profile, with its own time behind the name: they show how the two clocks relate, and
 /// which thread runs the loop.
@@ -77,20 +77,25 @@ pub(super) fn join(trace: Trace, log: &HostLog, origin: Option<Time>) -> TraceBu
     let looping = loop_track(&trace, log);
     let (names, paths) = names(log);
     let longest = longest_call(log);
+    let steps = steps(&trace, looping, log, origin);
+    let starts: Vec<Time> = steps.iter().map(|(_, span)| span.start).collect();
     let mut places = Vec::new();
     for (index, thread) in log.threads.iter().enumerate() {
         let runs_loop = thread.id.is_some() && thread.id == log.loop_thread;
         let track = if runs_loop { looping } else { thread.id.and_then(|id| numbered(&trace, id)) };
-        let found = frames_of(&trace, track, thread, &paths, (origin, longest));
+        let found = split_at(&starts, frames_of(&trace, track, thread, &paths, (origin, longest)));
         let name = if thread.name.is_empty() { format!("Python thread {index}") } else { thread.name.clone() };
         places.push(Place { track, name, frames: found });
     }
-    let steps = steps(&trace, looping, log, origin);
     let process = trace.processes().iter().find(|process| process.kind == ProcessKind::Host).map(|it| it.id);
     let mut added = Added { builder: TraceBuilder::reopen(trace), process, log, origin };
+    // Markers come first: of two events with the same time, the first is the outer one.
+    if !steps.is_empty() {
+        let number = log.loop_thread.unwrap_or(0);
+        let looping = looping.unwrap_or_else(|| added.track("python", TrackKind::Thread, number));
+        added.add_steps(looping, steps);
+    }
     added.add_frames(&names, places);
-    let looping = looping.unwrap_or_else(|| added.track("python", TrackKind::Thread, log.loop_thread.unwrap_or(0)));
-    added.add_steps(looping, steps);
     added.add_rest();
     added.builder
 }
