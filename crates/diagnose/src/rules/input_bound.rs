@@ -81,7 +81,10 @@ pub(super) fn check(facts: &Facts) -> Option<Finding> {
         let (loader, wait_ms) = (Loader::of(&facts.input), facts.ms(Category::Input));
         let line = loader.line().map(|line| line.place.clone());
         let cause = InputWait { loader, wait_ms, locked_ms, long: long_waits(facts, wait_ms) };
-        Finding::new(&RULE, severity(share), cause, facts.framework()).owning(claims, Some(GAIN)).sure(0.95).at_line(line)
+        Finding::new(&RULE, severity(share), cause, facts.framework())
+            .owning(claims, Some(GAIN))
+            .sure(0.95)
+            .at_line(line)
     })
 }
 

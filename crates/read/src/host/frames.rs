@@ -48,7 +48,9 @@ pub(super) fn frames<'p>(samples: &[Sample], path: impl Fn(usize) -> &'p [usize]
 
 fn close(open: &mut Vec<(usize, Time)>, kept: usize, until: Time, all: &mut Vec<(usize, Frame)>) {
     let ended = open.drain(kept..).enumerate();
-    all.extend(ended.map(|(depth, (name, start))| (kept + depth, Frame { name, span: Span::new(start, until) })));
+    all.extend(
+        ended.map(|(depth, (name, start))| (kept + depth, Frame { name, span: Span::new(start, until) })),
+    );
 }
 
 /// A piece of a thread's time: an outermost recorded event, or the pause before one.
@@ -98,7 +100,9 @@ pub(super) fn without_delay(track: &Track, longest: Dur, samples: &[Sample]) -> 
 fn push(all: &mut Vec<Sample>, sample: Sample) {
     match all.last_mut() {
         _ if sample.span.is_empty() => {}
-        Some(last) if last.stack == sample.stack && last.span.end == sample.span.start => last.span.end = sample.span.end,
+        Some(last) if last.stack == sample.stack && last.span.end == sample.span.start => {
+            last.span.end = sample.span.end
+        }
         _ => all.push(sample),
     }
 }
@@ -132,7 +136,10 @@ fn usual(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), usiz
         }
     }
     let most = |stacks: FxHashMap<usize, u32>| {
-        stacks.into_iter().max_by_key(|(stack, count)| (*count, std::cmp::Reverse(*stack))).map(|(stack, _)| stack)
+        stacks
+            .into_iter()
+            .max_by_key(|(stack, count)| (*count, std::cmp::Reverse(*stack)))
+            .map(|(stack, _)| stack)
     };
     seen.into_iter().filter_map(|(piece, stacks)| Some((piece, most(stacks)?))).collect()
 }
@@ -208,7 +215,8 @@ mod tests {
     #[test]
     fn samples_that_agree_are_one_frame_and_a_gap_ends_it() {
         let paths: [&[usize]; 2] = [&[7], &[7, 8]];
-        let samples = [sample(0, 4, 0), sample(4, 8, 1), sample(8, 12, 1), sample(12, 16, 0), sample(40, 44, 0)];
+        let samples =
+            [sample(0, 4, 0), sample(4, 8, 1), sample(8, 12, 1), sample(12, 16, 0), sample(40, 44, 0)];
         let found = frames(&samples, |stack| paths[stack]);
         let shown: Vec<_> = found.iter().map(|f| (f.name, f.span.start.ns(), f.span.end.ns())).collect();
         assert_eq!(shown, [(7, 0, 16), (8, 4, 12), (7, 40, 44)]);
@@ -218,7 +226,8 @@ mod tests {
     fn a_frame_does_not_cross_the_start_of_a_step() {
         let steps = [10, 20, 30].map(Time::from_ns);
         let frame = Frame { name: 1, span: Span::new(Time::from_ns(10), Time::from_ns(25)) };
-        let spans: Vec<_> = split_at(&steps, vec![frame]).iter().map(|f| (f.span.start.ns(), f.span.end.ns())).collect();
+        let spans: Vec<_> =
+            split_at(&steps, vec![frame]).iter().map(|f| (f.span.start.ns(), f.span.end.ns())).collect();
         assert_eq!(spans, [(10, 20), (20, 25)]);
     }
 
@@ -237,7 +246,9 @@ mod tests {
         // One sample in Python (stack 1), all others in the call (stack 2) that gives the lock up.
         let samples = [sample(0, 90, 2), sample(90, 150, 1), sample(150, 195, 2), sample(195, 390, 2)];
         let found = without_delay(trace.track(track), Dur::from_ns(50), &samples);
-        let of = |stack| found.iter().filter(|it| it.stack == stack).map(|it| it.span.dur().ps() / 1_000).sum::<i64>();
+        let of = |stack| {
+            found.iter().filter(|it| it.stack == stack).map(|it| it.span.dur().ps() / 1_000).sum::<i64>()
+        };
         assert_eq!((of(1), of(2)), (3 * 80, 90 + 10 + 20 + 20 + 10));
         assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 390);
         // All samples in Python: the calls between them are not Python's.

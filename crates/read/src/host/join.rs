@@ -2,8 +2,8 @@
 //! opened files and started programs on tracks of their own.
 
 use stepscope_trace::{
-    Dur, Form, Kind, LIBRARY_SAMPLE, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder, Track, TrackId, TrackKind,
-    USER_SAMPLE,
+    Dur, Form, Kind, LIBRARY_SAMPLE, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder, Track, TrackId,
+    TrackKind, USER_SAMPLE,
 };
 
 use super::document::{HostLog, Site, Thread};
@@ -84,7 +84,8 @@ pub(super) fn join(trace: Trace, log: &HostLog, origin: Option<Time>) -> TraceBu
         let runs_loop = thread.id.is_some() && thread.id == log.loop_thread;
         let track = if runs_loop { looping } else { thread.id.and_then(|id| numbered(&trace, id)) };
         let found = split_at(&starts, frames_of(&trace, track, thread, &paths, (origin, longest)));
-        let name = if thread.name.is_empty() { format!("Python thread {index}") } else { thread.name.clone() };
+        let name =
+            if thread.name.is_empty() { format!("Python thread {index}") } else { thread.name.clone() };
         places.push(Place { track, name, frames: found });
     }
     let process = trace.processes().iter().find(|process| process.kind == ProcessKind::Host).map(|it| it.id);
@@ -200,7 +201,9 @@ fn snap(track: &Track, times: &mut [Time]) {
         let edges = open.iter().flat_map(|event| [event.start, event.end]);
         let distance = |edge: &Time| (*edge - *time).ps().unsigned_abs();
         // The outermost event decides: the edges of what lies inside are inside it.
-        if let Some(edge) = edges.filter(|edge| distance(edge) <= CLOCK_ERROR.ps().unsigned_abs()).max_by_key(distance) {
+        if let Some(edge) =
+            edges.filter(|edge| distance(edge) <= CLOCK_ERROR.ps().unsigned_abs()).max_by_key(distance)
+        {
             *time = edge;
         }
     }
@@ -237,7 +240,13 @@ impl Added<'_> {
             .iter()
             .map(|(name, user)| {
                 let range = !name.starts_with('$');
-                let category = if range { "user_annotation" } else if *user { USER_SAMPLE } else { LIBRARY_SAMPLE };
+                let category = if range {
+                    "user_annotation"
+                } else if *user {
+                    USER_SAMPLE
+                } else {
+                    LIBRARY_SAMPLE
+                };
                 let kind = self.kind(name, category);
                 self.builder.kind(kind)
             })

@@ -68,7 +68,9 @@ fn beside(path: &Path, format: &Format) -> Option<PathBuf> {
 
 /// The trace with the log of its process, if there is one beside its file.
 pub(crate) fn with_log(trace: Trace, input: &Input, format: &Format) -> Trace {
-    let Some(log) = beside(input.path(), format).and_then(|path| Input::open(&path).ok()) else { return trace };
+    let Some(log) = beside(input.path(), format).and_then(|path| Input::open(&path).ok()) else {
+        return trace;
+    };
     let (bytes, _) = log.inflated();
     let Some(log) = HostLog::of(&bytes) else {
         let mut trace = trace;

@@ -8,7 +8,8 @@ use crate::facts::Pipeline;
 use crate::words::lines;
 
 pub(super) fn said(pipeline: &Pipeline, framework: Framework) -> Said {
-    let mut said = Said { why: why(pipeline), evidence: evidence(pipeline), advice: advice(pipeline, framework) };
+    let mut said =
+        Said { why: why(pipeline), evidence: evidence(pipeline), advice: advice(pipeline, framework) };
     said.evidence.extend(pipeline.python_line.as_ref().map(super::inside));
     said
 }
