@@ -101,7 +101,7 @@ fn push(all: &mut Vec<Sample>, sample: Sample) {
     match all.last_mut() {
         _ if sample.span.is_empty() => {}
         Some(last) if last.stack == sample.stack && last.span.end == sample.span.start => {
-            last.span.end = sample.span.end
+            last.span.end = sample.span.end;
         }
         _ => all.push(sample),
     }

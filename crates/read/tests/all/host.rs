@@ -1,4 +1,5 @@
 //! Logs of Python programs: alone, beside the profile of their process, and damaged.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs;
 use std::path::Path;
