@@ -93,7 +93,7 @@ class Loop:
 
     def anchor(self, source, key, site, lasted=0):
         """An update has happened, or a compiled function is about to be called."""
-        count = self._count(source, key)
+        self._count(source, key)
         if self._source() != source:
             return
         if source == "call" and not self._is_main_call(key):
@@ -101,6 +101,9 @@ class Loop:
         if source != "call" and key != self._most(source):
             return
         self._anchors += 1
+        if self._waits_for_fetch:
+            # The batch came from an iterator that is not known yet: the step before ended all the same.
+            self._boundary(source, site)
         if self._fetched is not None:
             self._fetches_before[self._fetched] = self._fetches_before.get(self._fetched, 0) + 1
         self._fetched = None
@@ -110,7 +113,6 @@ class Loop:
             self._waits_for_fetch = False
         else:
             self._waits_for_fetch = True
-        del count
 
     def called(self, key, lasted):
         """A compiled function has returned."""
@@ -290,7 +292,7 @@ class Recorder:
         if self._kept < self.KEPT:
             self._kept += 1
             self._unwritten.append((time.time(), seconds))
-        if time.monotonic() - self._said_at > 5.0:
+        if time.monotonic() - self._said_at > 1.0:
             self._say_steps()
 
     def _is_complete(self, count, lasted):
@@ -381,7 +383,7 @@ class Recorder:
     def _open(self, number, at):
         self._part = os.path.join(self.into, ".part.{}.{}".format(os.getpid(), self.windows))
         self._say("recording")
-        self._framework.finish_work()
+        self._finish_work()
         quietly(lambda: self._framework.start(self._part, False))
         self.log = record._HostLog()
         self.log.start()
@@ -392,6 +394,13 @@ class Recorder:
             atexit.register(self.exit)
         self.state, self.first = "recording", number
         self.times = [now_ns()]
+
+    def _finish_work(self):
+        """Waits for devices that run behind the loop; graphs of TensorFlow 1 cannot be asked."""
+        try:
+            self._framework.finish_work()
+        except Exception:
+            pass
 
     def _guarded_close(self, why):
         try:
@@ -404,10 +413,7 @@ class Recorder:
         self.state = "writing"
         plan, self._plan = self._plan, None
         framework = self._framework
-        try:
-            framework.finish_work()
-        except Exception as error:
-            self.problems.append(str(error))
+        self._finish_work()
         self.log.mark_clock(framework)
         self.log.stop()
         quietly(lambda: framework.stop(self._part, None))
@@ -647,7 +653,7 @@ def fetches(owner, key_of):
     def said(self):
         if not _loop.ours("fetch"):
             return
-        site = caller_of_fetch()
+        site = caller()
         _loop.before_fetch((key_of(self), site and site[0], site and site[2]), site)
         _loop.event()
 
@@ -665,13 +671,17 @@ def fetches(owner, key_of):
     owner.__next__ = __next__
 
 
-def caller_of_fetch():
-    return caller()
+def kind_of(dataset):
+    try:
+        return (type(dataset).__name__, len(dataset))
+    except Exception:  # an iterable dataset has no length
+        return (type(dataset).__name__, None)
 
 
 def patch_torch_loader(module):
     # Trainers fetch all batches from one line of the program, so that the line alone does not tell training from validation.
-    fetches(module._BaseDataLoaderIter, lambda iterator: id(getattr(iterator, "_dataset", None)))
+    # A dataset may be made anew for each epoch, so it is known by its kind and length.
+    fetches(module._BaseDataLoaderIter, lambda iterator: kind_of(getattr(iterator, "_dataset", None)))
 
 
 def patch_torch_optimizer(module):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
-from scripts import SCRIPTS  # noqa: E402
+from scripts import LIBRARY, SCRIPTS  # noqa: E402
 
 
 def line_of(source, function):
@@ -27,16 +27,11 @@ def line_of(source, function):
 
 
 def matched(observed, begun, ticks):
-    """Durations by both clocks, of the steps that both have seen."""
-    pairs, at = [], 0
-    spans = list(zip(ticks, ticks[1:]))
-    for one in observed:
-        end, seconds = begun + one["end_s"], one["ms"] / 1e3
-        best = min(spans, key=lambda span: abs(span[1] - end), default=None)
-        if best and abs(best[1] - end) < 0.5 * seconds:
-            pairs.append((seconds, best[1] - best[0]))
-        at += 1
-    return pairs
+    """Durations by both clocks, over the time that was not recorded."""
+    seen = [(begun + one["end_s"] - one["ms"] / 1e3, begun + one["end_s"], one["ms"] / 1e3) for one in observed]
+    inside = lambda at: any(start <= at < end for start, end, _ in seen)
+    theirs = [b - a for a, b in zip(ticks, ticks[1:]) if inside((a + b) / 2)]
+    return [seconds for *_, seconds in seen], theirs
 
 
 def check(stepscope, python, name):
@@ -45,10 +40,14 @@ def check(stepscope, python, name):
         script, watch = os.path.join(folder, "train.py"), os.path.join(folder, "watch.json")
         with open(script, "w") as file:
             file.write(source)
+        library = os.path.join(folder, "site-packages")
+        os.mkdir(library)
+        with open(os.path.join(library, "burning.py"), "w") as file:
+            file.write(LIBRARY)
         result = os.path.join(folder, "run.json")
         command = [stepscope, "run", "--save", os.path.join(folder, "saved"), "--json", result, "--", python, script]
         try:
-            done = subprocess.run(command, env=dict(os.environ, STOPWATCH=watch), cwd=folder, capture_output=True, text=True, timeout=240)
+            done = subprocess.run(command, env=dict(os.environ, STOPWATCH=watch, PYTHONPATH=library), cwd=folder, capture_output=True, text=True, timeout=240)
         except subprocess.TimeoutExpired:
             return name, "-", "-", "-", "-", "time limit"
         if not os.path.exists(watch) or not os.path.exists(result):
@@ -59,11 +58,10 @@ def check(stepscope, python, name):
     # The last step has no end, and the first few teach what a step is.
     if not 0 <= len(ticks) - 1 - counted <= 2:
         wrong.append("count")
-    pairs = matched(steps.get("observed", []), run["begun_unix_s"], ticks) if steps else []
+    ours, theirs = matched(steps.get("observed", []), run["begun_unix_s"], ticks)
     error = None
-    if len(pairs) >= 3:
-        ours, theirs = (statistics.median(column) for column in zip(*pairs))
-        error = ours / theirs - 1
+    if min(len(ours), len(theirs)) >= 3:
+        error = statistics.median(ours) / statistics.median(theirs) - 1
         if abs(error) > 0.01:
             wrong.append("median")
     if verdict.get("id") not in ids:

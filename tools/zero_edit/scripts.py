@@ -10,11 +10,16 @@ def tick(): _ticks.append(time.time())
 if os.environ.get("RANK", "0") == "0":
     atexit.register(lambda: json.dump(_ticks, open(os.environ["STOPWATCH"], "w")))
 '''
-BURN = '''
+#: A library of the script's own: what it takes is its caller's.
+LIBRARY = '''
+import time
 def burn(ms):
     until, total = time.perf_counter() + ms / 1e3, 0.0
     while time.perf_counter() < until: total += 1.5
     return total
+'''
+BURN = '''
+from burning import burn
 '''
 TORCH = TICK + BURN + '''
 import torch

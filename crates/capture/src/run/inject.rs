@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use stepscope_read::files;
 
 use super::series::Observation;
 use super::steady::steady;
@@ -107,7 +108,7 @@ impl Injection {
                 Some(("state", pid)) => {
                     let Ok(pid) = pid.parse() else { continue };
                     let state =
-                        fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                        files::read(&entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
                     let Some(state) = state else { continue };
                     let timed = self.timed(pid);
                     programs.insert(pid, followed(pid, &state, timed));
@@ -121,7 +122,8 @@ impl Injection {
     }
 
     fn timed(&self, pid: u32) -> Vec<(f64, f64)> {
-        let text = fs::read_to_string(self.folder.join(format!("steps.{pid}"))).unwrap_or_default();
+        let bytes = files::read(&self.folder.join(format!("steps.{pid}"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
         let pair =
             |line: &str| line.split_once(' ').and_then(|(end, took)| Some((number(end)?, number(took)?)));

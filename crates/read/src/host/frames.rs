@@ -63,38 +63,66 @@ struct Piece {
 }
 
 /// Corrects samples that came late. While Python code runs, the sampling thread waits for its turn, often until the code calls
-/// something that gives the interpreter lock up, and on a busy machine for much longer. So a sample is believed for the piece of
-/// time that it was taken in, and what came before is filled with what other samples show in such pieces: pauses before the
-/// same call, or the same call. What no sample shows stays empty: unknown code is better than the wrong code.
+/// something that gives the interpreter lock up, and on a busy machine for much longer. So what runs in a piece of time follows
+/// from all samples in such pieces (pauses before the same call, or the same call) by their places in them: code that is only
+/// ever seen at the very end of a pause takes little of it. What no sample shows stays empty: unknown code is better than the
+/// wrong code.
 pub(super) fn without_delay(track: &Track, longest: Dur, samples: &[Sample]) -> Vec<Sample> {
     let pieces = pieces(track, longest);
-    let usual = usual(&pieces, samples);
+    let seen = seen(&pieces, samples);
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let mut corrected: Vec<Sample> = Vec::with_capacity(samples.len() * 2);
-    let mut earlier: Option<Sample> = None;
-    for sample in samples {
-        let from = earlier.filter(|earlier| earlier.span.end == sample.span.start);
-        let first = pieces.partition_point(|piece| piece.span.end <= sample.span.start);
-        let mut at = sample.span.start;
-        let inside = pieces[first..].iter().take_while(|piece| piece.span.start < sample.span.end);
-        for (place, piece) in inside.enumerate() {
-            let until = piece.span.end.min(sample.span.end);
-            let stack = if piece.span.end >= sample.span.end {
-                Some(sample.stack)
-            } else {
-                // The sample before was taken in this very piece.
-                let seen = from.filter(|earlier| place == 0 && earlier.span.end > piece.span.start);
-                let known = seen.map(|earlier| earlier.stack);
-                known.or_else(|| usual.get(&(piece.kind, piece.pause)).copied())
-            };
-            if let Some(stack) = stack {
-                push(&mut corrected, Sample { span: Span::new(at, until), stack });
-            }
-            at = until;
-        }
-        push(&mut corrected, Sample { span: Span::new(at, sample.span.end), stack: sample.stack });
-        earlier = Some(*sample);
+    let begin = pieces.partition_point(|piece| piece.span.end <= first.span.start);
+    let mut at = first.span.start;
+    for piece in pieces[begin..].iter().take_while(|piece| piece.span.start < last.span.end) {
+        let whole = Span::new(piece.span.start.max(first.span.start), piece.span.end.min(last.span.end));
+        fill(whole, seen.get(&(piece.kind, piece.pause)).map_or(&[], Vec::as_slice), &mut corrected);
+        at = whole.end;
+    }
+    // After the last recorded event there is nothing to correct by.
+    for sample in samples.iter().filter(|sample| sample.span.end > at) {
+        push(
+            &mut corrected,
+            Sample { span: Span::new(sample.span.start.max(at), sample.span.end), ..*sample },
+        );
     }
     corrected
+}
+
+/// Divides a piece as the samples in such pieces lie in theirs.
+fn fill(whole: Span, places: &[(f64, usize)], all: &mut Vec<Sample>) {
+    let length = whole.dur().ps() as f64;
+    let mut at = whole.start;
+    for (index, &(place, stack)) in places.iter().enumerate() {
+        // Up to half of the way to the next one.
+        let half = |next: &(f64, usize)| whole.start + Dur::from_ps(((place + next.0) / 2.0 * length) as i64);
+        let end = places.get(index + 1).map_or(whole.end, half);
+        push(all, Sample { span: Span::new(at, end.max(at)), stack });
+        at = end.max(at);
+    }
+}
+
+/// Samples that are remembered per sort of piece; more do not make it more exact.
+const MOST_PLACES: usize = 512;
+
+/// Where samples lie in each sort of piece, from 0 at its start to 1 at its end, in this order.
+fn seen(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), Vec<(f64, usize)>> {
+    let mut all: FxHashMap<(KindId, bool), Vec<(f64, usize)>> = FxHashMap::default();
+    let begin = samples.first().map_or(Time::MIN, |sample| sample.span.start);
+    for sample in samples {
+        let at = pieces.partition_point(|piece| piece.span.end <= sample.span.end);
+        let Some(piece) = pieces.get(at).filter(|piece| piece.span.contains(sample.span.end)) else {
+            continue;
+        };
+        let start = piece.span.start.max(begin);
+        let place = (sample.span.end - start).fraction_of(piece.span.end - start);
+        let places = all.entry((piece.kind, piece.pause)).or_default();
+        if places.len() < MOST_PLACES {
+            places.push((place, sample.stack));
+        }
+    }
+    all.values_mut().for_each(|places| places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))));
+    all
 }
 
 fn push(all: &mut Vec<Sample>, sample: Sample) {
@@ -124,24 +152,6 @@ fn pieces(track: &Track, longest: Dur) -> Vec<Piece> {
         until = span.end;
     }
     pieces
-}
-
-/// The stack that samples show most in each sort of piece.
-fn usual(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), usize> {
-    let mut seen: FxHashMap<(KindId, bool), FxHashMap<usize, u32>> = FxHashMap::default();
-    for sample in samples {
-        let at = pieces.partition_point(|piece| piece.span.end <= sample.span.end);
-        if let Some(piece) = pieces.get(at).filter(|piece| piece.span.contains(sample.span.end)) {
-            *seen.entry((piece.kind, piece.pause)).or_default().entry(sample.stack).or_default() += 1;
-        }
-    }
-    let most = |stacks: FxHashMap<usize, u32>| {
-        stacks
-            .into_iter()
-            .max_by_key(|(stack, count)| (*count, std::cmp::Reverse(*stack)))
-            .map(|(stack, _)| stack)
-    };
-    seen.into_iter().filter_map(|(piece, stacks)| Some((piece, most(stacks)?))).collect()
 }
 
 /// Events that are open at once on one thread, beyond which a file makes no sense.
@@ -243,14 +253,20 @@ mod tests {
             builder.event(track, Time::from_ns(100 * turn + 80), Dur::from_ns(20), kind, None);
         }
         let trace = builder.finish();
-        // One sample in Python (stack 1), all others in the call (stack 2) that gives the lock up.
-        let samples = [sample(0, 90, 2), sample(90, 150, 1), sample(150, 195, 2), sample(195, 390, 2)];
+        // Two samples in Python (stack 1); others in the call (stack 2) that gives the lock up, or on the way to it (stack 3).
+        let samples = [
+            sample(0, 90, 2),
+            sample(90, 120, 1),
+            sample(120, 278, 3),
+            sample(278, 340, 1),
+            sample(340, 390, 2),
+        ];
         let found = without_delay(trace.track(track), Dur::from_ns(50), &samples);
         let of = |stack| {
             found.iter().filter(|it| it.stack == stack).map(|it| it.span.dur().ps() / 1_000).sum::<i64>()
         };
-        assert_eq!((of(1), of(2)), (3 * 80, 90 + 10 + 20 + 20 + 10));
-        assert_eq!(found.iter().map(|it| it.span.dur().ps() / 1_000).sum::<i64>(), 390);
+        assert_eq!((of(1), of(2)), (4 * 59, 3 * 20 + 10));
+        assert_eq!(of(3), 4 * 21, "only seen near the end of a pause");
         // All samples in Python: the calls between them are not Python's.
         let samples = [sample(0, 50, 1), sample(50, 250, 1), sample(250, 350, 1)];
         let found = without_delay(trace.track(track), Dur::from_ns(50), &samples);
