@@ -110,8 +110,9 @@ fn seen(pieces: &[Piece], samples: &[Sample]) -> FxHashMap<(KindId, bool), Vec<(
     let mut all: FxHashMap<(KindId, bool), Vec<(f64, usize)>> = FxHashMap::default();
     let begin = samples.first().map_or(Time::MIN, |sample| sample.span.start);
     for sample in samples {
-        let at = pieces.partition_point(|piece| piece.span.end <= sample.span.end);
-        let Some(piece) = pieces.get(at).filter(|piece| piece.span.contains(sample.span.end)) else {
+        // A sample stands for the time before it: on an edge, for the piece that ends there.
+        let at = pieces.partition_point(|piece| piece.span.end < sample.span.end);
+        let Some(piece) = pieces.get(at).filter(|piece| piece.span.start < sample.span.end) else {
             continue;
         };
         let start = piece.span.start.max(begin);
