@@ -620,7 +620,7 @@ def begin(folder):
 
 def caller():
     """File, function and line of the program's own code that is being run."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(0)
     for _ in range(128):
         if frame is None:
             return None
