@@ -5,7 +5,7 @@ use stepscope_trace::{
     Datum, Dur, FlowDirection, Form, Kind, ProcessKind, StrId, Time, Trace, TraceBuilder, TrackKind,
 };
 
-use super::{ExportSource, write_chrome, write_parquet};
+use super::{ExportSource, write_chrome, write_parquet, write_perfetto};
 
 /// Threads, a stream and a counter with names that need escaping, overlapping events, instants, arguments of
 /// every type, arrows, and times down to the picosecond.
@@ -109,4 +109,64 @@ fn parquet_is_compressed() {
     write_parquet(&[ExportSource { host: "trainer", trace: &trace }], &mut out).unwrap();
     // Arguments alone are a megabyte.
     assert!(out.len() < 100_000, "{} bytes", out.len());
+
+/// The fields of a message by number, with their wire types.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let (first, rest) = bytes.split_first().unwrap();
+            *bytes = rest;
+            value |= u64::from(first & 0x7f) << shift;
+            shift += 7;
+            if first & 0x80 == 0 {
+                return value;
+            }
+        }
+    }
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let tag = varint(&mut bytes);
+        let (number, length) = match tag & 7 {
+            0 => (varint(&mut bytes), 0),
+            1 => (0, 8),
+            _ => (0, varint(&mut bytes) as usize),
+        };
+        let (value, rest) = bytes.split_at(length);
+        found.push((tag >> 3, number, value.to_vec()));
+        bytes = rest;
+    }
+    found
+}
+
+#[test]
+fn perfettos_format_has_every_slice_once_nested_and_in_order() {
+    let trace = generated();
+    let mut out = Vec::new();
+    write_perfetto(&[ExportSource { host: "h", trace: &trace }], &mut out).unwrap();
+    let (mut begun, mut instants, mut counters, mut flows) = (0, 0, 0, 0);
+    let mut open: std::collections::HashMap<u64, (i64, u64)> = std::collections::HashMap::new();
+    let mut names = std::collections::HashSet::new();
+    for (_, _, packet) in fields(&out) {
+        let packet = fields(&packet);
+        let Some((.., event)) = packet.iter().find(|(field, ..)| *field == 11) else { continue };
+        let at = packet.iter().find(|(field, ..)| *field == 8).map_or(0, |(_, at, _)| *at);
+        let event = fields(event);
+        let number = |wanted| event.iter().find(|(field, ..)| *field == wanted).map_or(0, |(_, value, _)| *value);
+        let (depth, last) = open.entry(number(11)).or_default();
+        assert!(*last <= at, "times of a track do not decrease");
+        *last = at;
+        match number(9) {
+            1 => (begun, *depth) = (begun + 1, *depth + 1),
+            2 => *depth -= 1,
+            3 => instants += 1,
+            _ => counters += 1,
+        }
+        assert!(*depth >= 0, "a slice ends after it began");
+        flows += event.iter().filter(|(field, ..)| matches!(field, 47 | 48)).count();
+        names.extend(event.iter().filter(|(field, ..)| *field == 23).map(|(.., name)| name.clone()));
+    }
+    assert!(open.values().all(|(depth, _)| *depth == 0), "all slices end");
+    assert_eq!((begun + instants, instants, counters, flows), (500, 50, 1, 2));
+    assert_eq!(names.len(), 17);
 }

@@ -247,7 +247,8 @@ pub(crate) struct InfoArgs {
 /// Writes to standard output, or to the file given with -o.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    stepscope export logs/ --to chrome -o trace.json   then open it in https://ui.perfetto.dev\n  \
+    stepscope export logs/ --to perfetto -o trace.pftrace   then open it in https://ui.perfetto.dev\n  \
+    stepscope export logs/ --to chrome -o trace.json   the same for chrome://tracing\n  \
     stepscope export logs/ --to csv | head             one line per event\n  \
     stepscope export logs/ --to parquet -o trace.parquet    one row per event")]
 pub(crate) struct ExportArgs {

@@ -19,6 +19,8 @@ use crate::whole::save;
 pub(crate) enum Exported {
     /// Chrome JSON, for Perfetto and chrome://tracing.
     Chrome,
+    /// Perfetto's own format, with flows, counters and categories.
+    Perfetto,
     /// One line per event.
     Csv,
     /// One row per event, for pandas, Polars and DuckDB.
@@ -38,8 +40,8 @@ pub(crate) fn run(
         .map(|loaded| ExportSource { host: &loaded.host, trace: &loaded.trace })
         .collect();
     match output {
-        None if to == Exported::Parquet && io::stdout().is_terminal() => {
-            return Err(Problem::new(Cause::Usage, "Parquet is binary and cannot be shown on a terminal")
+        None if matches!(to, Exported::Parquet | Exported::Perfetto) && io::stdout().is_terminal() => {
+            return Err(Problem::new(Cause::Usage, "this format is binary and cannot be shown on a terminal")
                 .then("no output file was given")
                 .then("add -o FILE, or redirect the output")
                 .into());
@@ -58,6 +60,7 @@ pub(crate) fn run(
 fn write(to: Exported, sources: &[ExportSource<'_>], out: &mut dyn Write) -> io::Result<()> {
     match to {
         Exported::Chrome => stepscope_export::write_chrome(sources, out)?,
+        Exported::Perfetto => stepscope_export::write_perfetto(sources, out)?,
         Exported::Csv => stepscope_export::write_csv(sources, out)?,
         Exported::Parquet => stepscope_export::write_parquet(sources, out)?,
     }
