@@ -23,7 +23,7 @@ test("a stopped server is named as such, and the page goes on when it is back", 
   await server.stop();
   const pages = page.getByRole("navigation", { name: "Pages" });
   for (const name of ["Memory", "Ops", "Timeline"]) {
-    await pages.getByRole("link", { name }).click();
+    await pages.getByRole("link", { name, exact: true }).click();
     await page.getByRole("alert").getByText("The server is not responding").waitFor();
     expect(await page.locator("main").innerText()).not.toMatch(/module|import|fetch/i);
   }

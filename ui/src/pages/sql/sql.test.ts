@@ -1,5 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { bars, drawing, eventColumns, eventQuery, pieces, placeOf, shown, type SqlAnswer } from "./sql";
+import {
+  bars,
+  complete,
+  drawing,
+  eventColumns,
+  eventQuery,
+  pieces,
+  placeOf,
+  readSaved,
+  shown,
+  withSaved,
+  type SqlAnswer,
+} from "./sql";
 
 const answer = (columns: string[], rows: SqlAnswer["rows"]): SqlAnswer => ({ columns, rows, truncated: false });
 
@@ -69,4 +81,31 @@ describe("the SQL console", () => {
   test("values are shown as they are", () => {
     expect([shown(null), shown(4294967296), shown(0.1 + 0.2)]).toEqual(["", "4294967296", "0.3"]);
   });
+});
+
+test("words are completed from the tables that a query names", () => {
+  const column = (name: string) => ({ name, type: "INTEGER", about: "" });
+  const known = {
+    tables: [
+      { name: "event", about: "", columns: ["ts", "dur", "name"].map(column) },
+      { name: "step", about: "", columns: ["number", "ts"].map(column) },
+    ],
+    functions: [{ call: "ms(x)", about: "" }],
+    examples: [],
+  };
+  expect(complete("SELECT du", 9, known)).toEqual({ from: 7, options: ["dur"] });
+  expect(complete("SELECT n FROM step", 8, known).options).toEqual(["number", "name"]);
+  expect(complete("SELECT step.", 12, known).options).toEqual(["number", "ts"]);
+  expect(complete("SELECT m", 8, known).options).toEqual(["ms("]);
+  expect(complete("SELECT ", 7, known).options).toEqual([]);
+});
+
+test("saved queries survive, and broken ones are forgotten", () => {
+  const saved = withSaved(withSaved([], "b", "SELECT 2"), "a", "SELECT 1");
+  expect(readSaved(JSON.stringify(saved))).toEqual(saved);
+  expect(withSaved(saved, "a", "SELECT 3")).toEqual([
+    { name: "a", sql: "SELECT 3" },
+    { name: "b", sql: "SELECT 2" },
+  ]);
+  expect([readSaved(null), readSaved("{"), readSaved('[{"name": 1}]')]).toEqual([[], [], []]);
 });

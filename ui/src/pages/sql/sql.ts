@@ -98,3 +98,60 @@ export function shown(value: SqlValue): string {
   if (typeof value === "string") return value;
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(7)));
 }
+
+export interface Completion {
+  /** Where the word that is being typed starts. */
+  from: number;
+  options: string[];
+}
+
+/** Options at a time. */
+const OPTIONS = 8;
+
+/** What the word before the caret may become: columns of the tables that the query names come first, then tables, functions and
+ * other columns; behind `table.` only its columns. */
+export function complete(sql: string, caret: number, known: SqlTables | undefined): Completion {
+  const before = sql.slice(0, caret);
+  const word = /[a-z_][a-z_0-9]*$/i.exec(before)?.[0] ?? "";
+  const from = caret - word.length;
+  const owner = /([a-z_][a-z_0-9]*)\.$/i.exec(before.slice(0, from))?.[1];
+  if (!known || (word === "" && !owner)) return { from, options: [] };
+  const named = (table: string) => new RegExp(`\\b${table}\\b`, "i").test(sql);
+  const columns = (tables: SqlTables["tables"]) =>
+    tables.flatMap((table) => table.columns.map((column) => column.name));
+  const all = owner
+    ? columns(known.tables.filter((table) => table.name === owner))
+    : [
+        ...columns(known.tables.filter((table) => named(table.name))),
+        ...known.tables.map((table) => table.name),
+        ...known.functions.map((one) => `${one.call.split("(")[0]}(`),
+        ...columns(known.tables),
+      ];
+  const start = word.toLowerCase();
+  const fitting = [...new Set(all)].filter((one) => one.toLowerCase().startsWith(start) && one !== word);
+  return { from, options: fitting.slice(0, OPTIONS) };
+}
+
+export interface SavedQuery {
+  name: string;
+  sql: string;
+}
+
+/** Saved queries from what the browser kept; anything else is none. */
+export function readSaved(text: string | null): SavedQuery[] {
+  try {
+    const found: unknown = JSON.parse(text ?? "[]");
+    if (!Array.isArray(found)) return [];
+    return found.filter(
+      (one): one is SavedQuery =>
+        typeof (one as SavedQuery)?.name === "string" && typeof (one as SavedQuery)?.sql === "string",
+    );
+  } catch {
+    return [];
+  }
+}
+
+/** The list with a query added; the same name is replaced. */
+export function withSaved(list: readonly SavedQuery[], name: string, sql: string): SavedQuery[] {
+  return [...list.filter((one) => one.name !== name), { name, sql }].sort((a, b) => a.name.localeCompare(b.name));
+}

@@ -2,6 +2,7 @@
 import { api } from "../../server/api";
 import { ask, headers, Problem } from "../../server/ask";
 import type { DeviceGap } from "../../server/views";
+import type { QueryAnswer } from "./queryrows";
 import type {
   AreaAnswer,
   Category,
@@ -25,6 +26,8 @@ export interface Source {
   collectives(): Promise<RankRun[]>;
   /** The critical path of a host's step at a moment. */
   critical(host: number, ns: number): Promise<StepPath>;
+  /** The rows of a query. */
+  sql(query: string): Promise<QueryAnswer>;
   /** What a finding is about. */
   evidence(finding: string): Promise<Proof>;
   tile(level: number, tile: number, tracks: readonly number[], signal: AbortSignal): Promise<ArrayBuffer>;
@@ -50,6 +53,7 @@ export function serverSource(session: number, recorded = false): Source {
     gaps: async () => (await api.view(session, "devices")).members.gaps ?? [],
     collectives: async () => (await ask<{ runs: RankRun[] }>(of("collectives"))).runs,
     critical: (host, ns) => ask<StepPath>(of("critical", { host, t_ns: ns })),
+    sql: (query) => ask<QueryAnswer>(`s/${session}/sql?${new URLSearchParams({ q: query })}`),
     evidence: (finding) => ask<Proof>(of("evidence", { finding })),
     tile: (level, tile, tracks, signal) =>
       bytes(
