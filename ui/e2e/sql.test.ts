@@ -41,3 +41,29 @@ test("a wrong query says why, and the page stays", async () => {
   wrongs.length = 0; // The server's 400 is what the test is about.
   await close();
 });
+
+test("words are completed, queries are saved, and rows become a track", async () => {
+  const { page, wrongs, close } = await open(on.browser, `${on.server.address}/#//sql`);
+  const query = page.getByLabel("Query", { exact: true });
+  await query.fill("");
+  await query.pressSequentially("SELECT name, ts, du");
+  await page.getByRole("button", { name: "dur", exact: true }).first().waitFor();
+  await query.press("Tab");
+  await query.pressSequentially(" FROM event ORDER BY dur DESC LIMIT 5");
+  expect(await query.inputValue()).toBe("SELECT name, ts, dur FROM event ORDER BY dur DESC LIMIT 5");
+  await page.getByLabel("Name", { exact: true }).fill("longest");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("combobox", { name: "Saved" }).waitFor();
+  const tables = page.getByRole("complementary", { name: "Tables" });
+  await expect.poll(() => tables.innerText()).toMatch(/event\s+[\d,]+/);
+  await query.press("Control+Enter");
+  await page.screenshot({ path: `${shots}sql-console.png` });
+  await page.getByRole("link", { name: "Show as a track on the timeline" }).click();
+  const track = page.getByRole("group", { name: "Rows of the query" });
+  await expect.poll(() => track.innerText()).toContain("5 rows");
+  await page.screenshot({ path: `${shots}sql-track.png` });
+  await track.getByRole("button").click();
+  await track.waitFor({ state: "detached" });
+  expect(wrongs).toEqual([]);
+  await close();
+});

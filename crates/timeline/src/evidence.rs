@@ -52,8 +52,17 @@ pub fn answer(model: &Model, host: &str, (from, to): (i64, i64), of: &[Category]
 /// as can be told apart around the middle one of many.
 fn zoom(stretches: &[Stretch], window: Span) -> Span {
     let part = |time: Dur| time.fraction_of(window.dur());
-    let longest = stretches.iter().map(|stretch| stretch.span.dur()).max().unwrap_or(Dur::ZERO);
-    if stretches.is_empty() || part(longest) >= SLIVER {
+    let mut lengths: Vec<Dur> = stretches.iter().map(|stretch| stretch.span.dur()).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let longest = lengths.first().copied().unwrap_or(Dur::ZERO);
+    // Half of the time is in stretches of this length or longer: one long gap among thousands of ops is not the picture.
+    let half = lengths.iter().copied().sum::<Dur>().ps() / 2;
+    let mut held = 0;
+    let usual = lengths.iter().find(|length| {
+        held += length.ps();
+        held >= half
+    });
+    if stretches.is_empty() || part(usual.copied().unwrap_or(longest)) >= SLIVER {
         return window;
     }
     if stretches.len() <= FEW {
@@ -123,5 +132,7 @@ mod tests {
         let many = stretches((0..500).map(|at| (2 * at, 2 * at + 1)));
         let shown = zoom(&many, span(0, 1000));
         assert_eq!(shown, span(480, 519), "twenty of them, in the middle of the step");
+        let beside_a_gap = stretches((0..400).map(|at| (2 * at, 2 * at + 1)).chain([(900, 1000)]));
+        assert!(zoom(&beside_a_gap, span(0, 1000)).dur() < Dur::from_ps(100), "one gap is not what it is about");
     }
 }
