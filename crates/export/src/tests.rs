@@ -109,6 +109,7 @@ fn parquet_is_compressed() {
     write_parquet(&[ExportSource { host: "trainer", trace: &trace }], &mut out).unwrap();
     // Arguments alone are a megabyte.
     assert!(out.len() < 100_000, "{} bytes", out.len());
+}
 
 /// The fields of a message by number, with their wire types.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
