@@ -207,7 +207,13 @@ impl HostWriter<'_> {
         u64::try_from(self.origins.ps(self.host, at).max(0) / 1000).unwrap_or(u64::MAX)
     }
 
-    fn samples(&self, writer: &mut Writer<'_>, ids: &mut Ids, track: &Track, parent: Option<u64>) -> io::Result<()> {
+    fn samples(
+        &self,
+        writer: &mut Writer<'_>,
+        ids: &mut Ids,
+        track: &Track,
+        parent: Option<u64>,
+    ) -> io::Result<()> {
         let uuid = ids.uuid();
         writer.track(uuid, parent, self.trace.str(track.name), true)?;
         for (&time, value) in track.samples.times.iter().zip(&track.samples.values) {

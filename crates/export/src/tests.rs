@@ -153,7 +153,8 @@ fn perfettos_format_has_every_slice_once_nested_and_in_order() {
         let Some((.., event)) = packet.iter().find(|(field, ..)| *field == 11) else { continue };
         let at = packet.iter().find(|(field, ..)| *field == 8).map_or(0, |(_, at, _)| *at);
         let event = fields(event);
-        let number = |wanted| event.iter().find(|(field, ..)| *field == wanted).map_or(0, |(_, value, _)| *value);
+        let number =
+            |wanted| event.iter().find(|(field, ..)| *field == wanted).map_or(0, |(_, value, _)| *value);
         let (depth, last) = open.entry(number(11)).or_default();
         assert!(*last <= at, "times of a track do not decrease");
         *last = at;

@@ -59,7 +59,8 @@ mod tests {
         let lane = get(&server, "/api/s/0/timeline")["steps"].clone();
         let table = get(&server, "/api/s/0/view/steps");
         let column = |key: &str| -> Vec<f64> {
-            let found = table["columns"].as_array().unwrap().iter().find(|column| column["key"] == key).unwrap();
+            let found =
+                table["columns"].as_array().unwrap().iter().find(|column| column["key"] == key).unwrap();
             found["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
         };
         let drawn: Vec<(f64, f64)> = lane
@@ -69,13 +70,18 @@ mod tests {
             .map(|step| (step["start_ns"].as_f64().unwrap() / 1e6, step["end_ns"].as_f64().unwrap() / 1e6))
             .collect();
         let listed = column("start_ms").into_iter().zip(column("duration_ms"));
-        let first = drawn.first().map_or(0.0, |(start, _)| *start) - column("start_ms").first().copied().unwrap_or(0.0);
+        let first = drawn.first().map_or(0.0, |(start, _)| *start)
+            - column("start_ms").first().copied().unwrap_or(0.0);
         for (&(start, end), (at, length)) in drawn.iter().zip(listed) {
-            assert!((start - first - at).abs() < 1e-5 && (end - start - length).abs() < 1e-5, "{start} {end}, {at} {length}");
+            assert!(
+                (start - first - at).abs() < 1e-5 && (end - start - length).abs() < 1e-5,
+                "{start} {end}, {at} {length}"
+            );
         }
         for finding in report["findings"].as_array().unwrap().iter().filter(|row| !row["place"].is_null()) {
             let place = &finding["place"];
-            let (from, to) = (place["start_ns"].as_f64().unwrap() / 1e6, place["end_ns"].as_f64().unwrap() / 1e6);
+            let (from, to) =
+                (place["start_ns"].as_f64().unwrap() / 1e6, place["end_ns"].as_f64().unwrap() / 1e6);
             assert!(
                 drawn.iter().any(|(start, end)| (start - from).abs() < 1e-5 && (end - to).abs() < 1e-5),
                 "the evidence of {} is no step of the lane",
@@ -83,8 +89,12 @@ mod tests {
             );
             let id = finding["id"].as_str().unwrap();
             let shown = get(&server, &format!("/api/s/0/evidence?finding={id}"));
-            let (start, end) = (shown["start_ns"].as_f64().unwrap() / 1e6, shown["end_ns"].as_f64().unwrap() / 1e6);
-            assert!(start >= from - 1e-5 && end <= to + 1e-5 && start < end, "{id}: {start} to {end} of {from} to {to}");
+            let (start, end) =
+                (shown["start_ns"].as_f64().unwrap() / 1e6, shown["end_ns"].as_f64().unwrap() / 1e6);
+            assert!(
+                start >= from - 1e-5 && end <= to + 1e-5 && start < end,
+                "{id}: {start} to {end} of {from} to {to}"
+            );
             assert!(!shown["pieces"].as_array().unwrap().is_empty(), "{id}: {shown}");
         }
     }

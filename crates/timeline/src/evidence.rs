@@ -133,6 +133,9 @@ mod tests {
         let shown = zoom(&many, span(0, 1000));
         assert_eq!(shown, span(480, 519), "twenty of them, in the middle of the step");
         let beside_a_gap = stretches((0..400).map(|at| (2 * at, 2 * at + 1)).chain([(900, 1000)]));
-        assert!(zoom(&beside_a_gap, span(0, 1000)).dur() < Dur::from_ps(100), "one gap is not what it is about");
+        assert!(
+            zoom(&beside_a_gap, span(0, 1000)).dur() < Dur::from_ps(100),
+            "one gap is not what it is about"
+        );
     }
 }

@@ -41,10 +41,13 @@ pub(crate) fn run(
         .collect();
     match output {
         None if matches!(to, Exported::Parquet | Exported::Perfetto) && io::stdout().is_terminal() => {
-            return Err(Problem::new(Cause::Usage, "this format is binary and cannot be shown on a terminal")
-                .then("no output file was given")
-                .then("add -o FILE, or redirect the output")
-                .into());
+            return Err(Problem::new(
+                Cause::Usage,
+                "this format is binary and cannot be shown on a terminal",
+            )
+            .then("no output file was given")
+            .then("add -o FILE, or redirect the output")
+            .into());
         }
         None => write(to, &sources, &mut terminal.stdout_as(true))?,
         Some(path) => {
