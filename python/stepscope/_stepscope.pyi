@@ -81,7 +81,10 @@ def compare(
     base: Sequence[tuple[str, Recording]], new: Sequence[tuple[str, Recording]], min_effect: float
 ) -> Comparison: ...
 def gate_steps(
-    base: tuple[Sequence[Sequence[float]], str], new: tuple[Sequence[Sequence[float]], str], max_regression: float
+    base: tuple[Sequence[Sequence[float]], str, dict[str, list[list[float]]]],
+    new: tuple[Sequence[Sequence[float]], str, dict[str, list[list[float]]]],
+    max_regression: float,
+    metrics: Sequence[str],
 ) -> tuple[Literal["passed", "unclear", "failed", "missing"], str, float | None]: ...
 def fleet_format() -> int: ...
 def fleet_plan(

@@ -1,4 +1,5 @@
-"""Options of pytest for ``@stepscope.benchmark``: ``--stepscope-baseline DIR`` and ``--stepscope-update``.
+"""Options of pytest for ``@stepscope.benchmark``: ``--stepscope-baseline DIR``, ``--stepscope-update`` and
+``--stepscope-metric METRIC``.
 
 The native module is only loaded if a test uses it.
 """
@@ -21,18 +22,27 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption(
         "--stepscope-update", action="store_true", help="replace the baselines instead of comparing with them"
     )
+    group.addoption(
+        "--stepscope-metric",
+        metavar="METRIC",
+        action="append",
+        default=[],
+        help="check this metric: step.mean, step.median, step.p90, cpu, instructions; repeatable",
+    )
 
 
 def pytest_configure(config: Any) -> None:
     """Passes the options to the decorator."""
     folder = config.getoption("--stepscope-baseline")
     update = config.getoption("--stepscope-update")
-    if folder is None and not update:
+    metrics = config.getoption("--stepscope-metric")
+    if folder is None and not update and not metrics:
         return
     from .timing import settings
 
     settings.folder = folder or settings.folder
     settings.update = update
+    settings.metrics = tuple(metrics)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

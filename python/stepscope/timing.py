@@ -10,12 +10,13 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import _stepscope
 from .record import StepscopeWarning
+from .turns import Counter
 
 _SCHEMA = "stepscope.baseline.v1"
 #: Names the folder of baselines where neither the decorator nor pytest does.
@@ -36,6 +37,8 @@ class Settings:
     folder: str | None = None
     #: Replace the baselines instead of checking against them.
     update: bool = False
+    #: What to check, instead of what each benchmark says.
+    metrics: tuple[str, ...] = ()
 
 
 settings = Settings()
@@ -53,6 +56,7 @@ def benchmark(
     steps: int = 30,
     runs: int = 3,
     strict: bool = False,
+    metric: str | Sequence[str] = (),
 ) -> Callable[[Function], Function]:
     """Times a step function and compares it with a stored baseline.
 
@@ -64,6 +68,10 @@ def benchmark(
     stores the times as the baseline. Later calls compare with it and raise ``stepscope.Regression`` if the mean step is
     slower by more than ``max_regression`` and that is not noise. If the result is too noisy to decide, it passes with a
     warning; with ``strict=True`` it fails. The decision is the one of ``stepscope gate``.
+
+    Beside the time, the CPU time of each step is compared, and its instructions where the kernel lets a process count them.
+    On a busy machine these are far more certain, but they cannot see waiting. More work fails the benchmark only while the
+    time is too noisy to decide. ``metric="cpu"`` (or ``"instructions"``, ``"step.median"``, or several) checks just that.
 
     Baselines are JSON files, one per function, in the folder of ``pytest --stepscope-baseline DIR``, in ``baseline``, or
     in the folder that the environment variable ``STEPSCOPE_BASELINE`` names. Without a folder, the function just runs
@@ -83,8 +91,9 @@ def benchmark(
                 return function(*arguments, **named)
             title = name or "{}.{}".format(function.__module__, function.__qualname__)
             step = functools.partial(function, *arguments, **named)
-            times, result = _timed(step, warmup, steps, runs)
-            _check(os.fspath(folder), title, times, limit, strict)
+            figures, result = _timed(step, warmup, steps, runs)
+            wanted = settings.metrics or ((metric,) if isinstance(metric, str) else tuple(metric))
+            _check(os.fspath(folder), title, figures, limit, strict, wanted)
             return result
 
         return measured  # type: ignore[return-value]
@@ -106,39 +115,66 @@ def _fraction(limit: str | float) -> float:
     return value
 
 
-def _timed(step: Callable[[], Any], warmup: int, steps: int, runs: int) -> tuple[list[list[float]], Any]:
-    """Milliseconds of each step, by run."""
+@dataclass
+class _Figures:
+    """What was measured, by run and step."""
+
+    #: Milliseconds of wall time.
+    times: list[list[float]]
+    #: Work by kind: ``cpu`` in milliseconds, ``instructions``.
+    work: dict[str, list[list[float]]]
+
+
+def _timed(step: Callable[[], Any], warmup: int, steps: int, runs: int) -> tuple[_Figures, Any]:
+    """Time and work of each step."""
+    counter = Counter()
     result = None
     for _ in range(warmup):
         result = step()
-    clock = time.perf_counter_ns
-    times = []
+    wall, cpu, count = time.perf_counter_ns, time.process_time_ns, counter.read
+    figures = _Figures([], {"cpu": [], "instructions": []})
     for _ in range(max(runs, 1)):
         run = []
         for _ in range(max(steps, 1)):
-            began = clock()
+            counted, worked, began = count(), cpu(), wall()
             result = step()
-            run.append((clock() - began) / 1e6)
-        times.append(run)
-    return times, result
+            ended, rested = wall(), cpu()
+            run.append(((ended - began) / 1e6, (rested - worked) / 1e6, (counted, count())))
+        figures.times.append([took for took, _, _ in run])
+        figures.work["cpu"].append([worked for _, worked, _ in run])
+        pairs = [(before, after) for _, _, (before, after) in run]
+        known = [float(after - before) for before, after in pairs if before is not None and after is not None]
+        figures.work["instructions"].append(known)
+    if not all(figures.work["instructions"]):
+        del figures.work["instructions"]
+    return figures, result
 
 
 def _machine() -> str:
     return "{} {} x{}".format(platform.node(), platform.processor() or platform.machine(), os.cpu_count())
 
 
-def _check(folder: str, title: str, times: list[list[float]], limit: float, strict: bool) -> None:
+def _check(
+    folder: str, title: str, figures: _Figures, limit: float, strict: bool, metrics: tuple[str, ...]
+) -> None:
     path = os.path.join(folder, re.sub(r"[^A-Za-z0-9._-]+", "_", title) + ".json")
     stored = None if settings.update else _stored(path)
     if stored is None:
-        _store(path, title, times)
+        _store(path, title, figures)
         told.append("{}: stored as the baseline in {}".format(title, path))
         return
     machine = str(stored.get("machine", ""))
     if machine != _machine():
         text = "{} was stored on another machine; it has {}, this is {}; store one here with `pytest --stepscope-update`"
         raise _stepscope.Error(text.format(path, machine, _machine()))
-    outcome, text, _ratio = _stepscope.gate_steps((stored["runs"], machine), (times, machine), limit)
+    # Baselines from before work was stored have none.
+    work = stored.get("work")
+    base = (stored["runs"], machine, work if isinstance(work, dict) else {})
+    new = (figures.times, machine, figures.work)
+    outcome, text, _ratio = _stepscope.gate_steps(base, new, limit, list(metrics))
+    if outcome == "missing":
+        missing = "{} has no {}; store it again with `pytest --stepscope-update`"
+        raise _stepscope.Error(missing.format(path, " or ".join(metrics)))
     told.append("{}: {}".format(title, text.strip()))
     if outcome == "failed" or (strict and outcome == "unclear"):
         advice = "if the change is intended, store it with `pytest --stepscope-update` or delete {}".format(path)
@@ -161,7 +197,7 @@ def _stored(path: str) -> dict[str, Any] | None:
     return stored
 
 
-def _store(path: str, title: str, times: list[list[float]]) -> None:
+def _store(path: str, title: str, figures: _Figures) -> None:
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     value = {
         "schema": _SCHEMA,
@@ -169,7 +205,8 @@ def _store(path: str, title: str, times: list[list[float]]) -> None:
         "machine": _machine(),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "unit": "ms",
-        "runs": times,
+        "runs": figures.times,
+        "work": figures.work,
     }
     part = "{}.{}.part".format(path, os.getpid())
     with open(part, "w", encoding="utf-8") as file:

@@ -63,6 +63,30 @@ class Benchmarks(unittest.TestCase):
             self.run_step(12.0)
         self.run_step(12.0, max_regression=0.5)
 
+    def test_work_is_stored_and_can_be_what_is_checked(self):
+        worked = Clock()
+        self.enterContext_(mock.patch("time.process_time_ns", worked))
+
+        def run(ms, cpu_ms, **options):
+            @stepscope.benchmark(baseline=self.folder, name="step", **options)
+            def step():
+                self.clock.step(ms)
+                worked.step(cpu_ms)
+
+            step()
+
+        run(10.0, 8.0)
+        with open(os.path.join(self.folder, "step.json")) as file:
+            self.assertAlmostEqual(json.load(file)["work"]["cpu"][0][0], 8.0, delta=0.2)
+        run(10.0, 8.0, metric="cpu")
+        run(10.0, 12.0)  # more work in the same time is only reported
+        with self.assertRaisesRegex(stepscope.Regression, "cpu 8"):
+            run(10.0, 12.0, metric=["step.mean", "cpu"])
+        with self.assertRaisesRegex(stepscope.Error, "has no device"):
+            run(10.0, 8.0, metric="device")
+        with self.assertRaisesRegex(ValueError, "unknown metric"):
+            run(10.0, 8.0, metric="speed")
+
     def test_another_machine_is_refused(self):
         self.run_step(10.0)
         path = os.path.join(self.folder, "step.json")

@@ -1,5 +1,6 @@
 //! Recording: profiles from running processes over gRPC ([`grpc`]), timed commands ([`run`]), hardware samples
-//! ([`sample`]), benchmarks of servers and commands ([`mod@bench`]).
+//! ([`sample`]), benchmarks of servers and commands ([`mod@bench`]), two programs
+//! that take turns ([`turns`]).
 //!
 //! Results are files or plain values; this crate knows nothing about analyses and text for users.
 //!
@@ -14,5 +15,7 @@ mod interrupts;
 pub mod run;
 #[cfg(unix)]
 pub mod sample;
+#[cfg(unix)]
+pub mod turns;
 
 pub use interrupts::at_interrupts;

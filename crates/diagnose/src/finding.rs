@@ -59,6 +59,11 @@ pub trait Cause: Any + fmt::Debug + Send + Sync {
         Some("record again, then run `stepscope compare BEFORE AFTER`")
     }
 
+    /// The name of what takes the time, where it is not the finding's subject: a stage of the pipeline, a line.
+    fn culprit(&self) -> Option<String> {
+        None
+    }
+
     /// Does everything else wait for what it is about? Then it comes before other causes.
     fn leads(&self) -> bool {
         false

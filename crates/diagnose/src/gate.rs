@@ -6,8 +6,9 @@
 
 use stepscope_analyze::Category;
 
-use crate::compare::noise::{self, Estimate, Measured, Statistic};
-use crate::compare::{Comparison, Run, Verdict, category, verdict};
+use crate::compare::noise::{Estimate, Measured, Statistic};
+use crate::compare::program::plain_type;
+use crate::compare::{Comparison, OpDelta, Run, Verdict, Work, parts, verdict_on};
 use crate::rules::RULES;
 
 /// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
@@ -21,15 +22,17 @@ pub enum Metric {
     Step(Statistic),
     /// A category of the mean step.
     Breakdown(Category),
-    /// Self time a step of an op, by type or by stable name.
+    /// Self time a step of an op, by type or by stable name. A type also means its fused versions and those of a vendor.
     Op(String),
     /// A finding must not be new.
     Finding(String),
+    /// What a step does, whatever time that takes.
+    Work(Work),
 }
 
 impl Metric {
     /// From the words of the command line: `step.median`, `step.mean`, `step.p90`, `breakdown.CATEGORY`,
-    /// `op:NAME`, `finding:ID`.
+    /// `op:NAME`, `finding:ID`, or a kind of work (`cpu`, `instructions`, …).
     pub fn parse(text: &str) -> Option<Metric> {
         let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         if let Some(name) = text.strip_prefix("op:") {
@@ -41,6 +44,9 @@ impl Metric {
         }
         if let Some(key) = text.strip_prefix("breakdown.") {
             return Category::ALL.into_iter().find(|category| category.key() == key).map(Metric::Breakdown);
+        }
+        if let Some(work) = Work::ALL.into_iter().find(|work| work.key() == text) {
+            return Some(Metric::Work(work));
         }
         let statistic = match text {
             "step.median" => Statistic::Median,
@@ -60,6 +66,7 @@ impl Metric {
             Metric::Breakdown(category) => format!("breakdown.{}", category.key()),
             Metric::Op(name) => format!("op:{name}"),
             Metric::Finding(id) => format!("finding:{id}"),
+            Metric::Work(work) => work.key().to_owned(),
         }
     }
 }
@@ -107,6 +114,16 @@ pub struct Check {
     pub outcome: Outcome,
     /// The figures; `None` for findings and for what is missing.
     pub measured: Option<Measured>,
+    /// Did the mean step decide, because this figure's own interval is too wide?
+    pub by_mean: bool,
+    /// Is it only reported? Work that was not asked for does not fail a gate whose step is within the limits.
+    pub advisory: bool,
+}
+
+impl Check {
+    fn of(metric: &Metric, outcome: Outcome, measured: Option<Measured>) -> Self {
+        Check { metric: metric.clone(), outcome, measured, by_mean: false, advisory: false }
+    }
 }
 
 /// All checks.
@@ -123,7 +140,7 @@ pub struct Gate {
 impl Gate {
     /// The worst outcome of all checks.
     pub fn worst(&self) -> Outcome {
-        self.checks.iter().map(|check| check.outcome).max().unwrap_or(Outcome::Passed)
+        self.checks.iter().filter(|check| !check.advisory).map(|check| check.outcome).max().unwrap_or(Outcome::Passed)
     }
 }
 
@@ -135,6 +152,19 @@ pub fn gate(base: &[Run], new: &[Run], comparison: &Comparison, metrics: &[Metri
         limits,
         comparable: comparison.verdict != Verdict::NotComparable,
     }
+}
+
+/// What a gate checks if nobody asks for anything else: the mean step, and beside it all work that both sides know. More
+/// work fails the gate only while the step itself is too noisy to decide: what takes more work and less time is welcome.
+pub fn gate_by_default(base: &[Run], new: &[Run], comparison: &Comparison, limits: Limits) -> Gate {
+    let work = comparison.work.iter().map(|delta| Metric::Work(delta.work));
+    let metrics: Vec<Metric> = std::iter::once(Metric::Step(Statistic::Mean)).chain(work).collect();
+    let mut gate = gate(base, new, comparison, &metrics, limits);
+    let open = gate.checks.first().is_some_and(|step| step.outcome == Outcome::Unclear);
+    for check in gate.checks.iter_mut().skip(1) {
+        check.advisory = !(open && check.outcome == Outcome::Failed);
+    }
+    gate
 }
 
 struct Judge<'a> {
@@ -149,24 +179,33 @@ impl Judge<'_> {
         let measured = match metric {
             Metric::Finding(id) => {
                 let outcome = self.finding(id);
-                return Check { metric: metric.clone(), outcome, measured: None };
+                return Check::of(metric, outcome, None);
             }
             Metric::Step(Statistic::Mean) => self.comparison.paid().copied(),
             Metric::Step(Statistic::Median) => self.comparison.median,
             Metric::Step(Statistic::P90) => self.comparison.p90,
             Metric::Breakdown(which) => self.part(*which),
             Metric::Op(name) => self.op(name),
+            Metric::Work(which) => {
+                self.comparison.work.iter().find(|delta| delta.work == *which).map(|delta| delta.measured)
+            }
         };
-        let outcome = measured.as_ref().map_or(Outcome::Missing, |measured| self.outcome(metric, measured));
-        Check { metric: metric.clone(), outcome, measured }
+        let Some(figure) = &measured else {
+            return Check::of(metric, Outcome::Missing, None);
+        };
+        let own = verdict_on(figure, &self.comparison.margins);
+        let (verdict, by_mean) = self.verdict(metric, figure, own);
+        let outcome = self.outcome(metric, figure, verdict);
+        Check { by_mean, ..Check::of(metric, outcome, measured) }
     }
 
     /// A category as the comparison measured it; one that takes nothing on both sides is there nevertheless.
     fn part(&self, which: Category) -> Option<Measured> {
         let measured = self.comparison.breakdown.iter().find(|delta| delta.category == which);
         measured.map(|delta| delta.measured).or_else(|| {
-            let (base, new) = (category(self.base, which), category(self.new, which));
-            noise::measure(&base, &new, Statistic::Mean, self.comparison.run_to_run)
+            // Nothing on both sides, as far as both know their categories.
+            let known = !parts(self.base, which).is_empty() && !parts(self.new, which).is_empty();
+            known.then(Measured::nothing)
         })
     }
 
@@ -178,7 +217,7 @@ impl Judge<'_> {
 
     /// An op is known by its mean alone, so it is taken to scatter as much as the step does.
     fn op(&self, name: &str) -> Option<Measured> {
-        let named = |op: &&crate::compare::OpDelta| op.op_type == name || op.name == name;
+        let named = |op: &&OpDelta| op.op_type == name || op.name == name || plain_type(&op.op_type) == name;
         let mut found = self.comparison.ops.iter().filter(named).peekable();
         found.peek()?;
         let (base_ms, new_ms) = found.fold((0.0, 0.0), |sum, op| (sum.0 + op.base_ms, sum.1 + op.new_ms));
@@ -186,41 +225,58 @@ impl Judge<'_> {
         Some(Measured::of_means(base_ms, new_ms, step.from_steps, step.from_runs))
     }
 
-    fn outcome(&self, metric: &Metric, measured: &Measured) -> Outcome {
+    fn outcome(&self, metric: &Metric, measured: &Measured, verdict: Verdict) -> Outcome {
         let whole = self.comparison.mean.map_or(0.0, |step| step.base_ms);
-        let of_part = !matches!(metric, Metric::Step(_));
-        if of_part && measured.delta_ms.value < NEGLIGIBLE * whole {
+        let of_part = matches!(metric, Metric::Breakdown(_) | Metric::Op(_));
+        if verdict == Verdict::Faster || (of_part && measured.delta_ms.value < NEGLIGIBLE * whole) {
             return Outcome::Passed;
         }
-        let slower = self.slower(metric, measured);
         let relative = self.limits.relative.map(|limit| match &measured.ratio {
-            Some(ratio) => judged(ratio, 1.0 + limit, slower),
+            Some(ratio) => judged(ratio, (1.0, limit), verdict),
+            None if matches!(metric, Metric::Work(_)) => judged(&measured.delta_ms, (0.0, 0.0), verdict),
             // It was nothing before: what it is now is held against the whole step.
-            None => judged(&measured.delta_ms, limit * whole, slower),
+            None => judged(&measured.delta_ms, (0.0, limit * whole), verdict),
         });
-        let absolute = self.limits.absolute_ms.map(|limit| judged(&measured.delta_ms, limit, slower));
+        // Milliseconds of the step are no limit for its work.
+        let in_ms = self.limits.absolute_ms.filter(|_| !matches!(metric, Metric::Work(_)));
+        let absolute = in_ms.map(|limit| judged(&measured.delta_ms, (0.0, limit), verdict));
         relative.into_iter().chain(absolute).max().unwrap_or(Outcome::Passed)
     }
 
-    /// Is it slower for certain? About the mean step, which is what is paid, the comparison has decided.
-    fn slower(&self, metric: &Metric, measured: &Measured) -> bool {
-        if *metric == Metric::Step(Statistic::Mean) {
-            return self.comparison.by_steps == Verdict::Slower;
-        }
-        match measured.ratio {
-            Some(_) => verdict::verdict(measured, &self.comparison.margins) == Verdict::Slower,
-            None => measured.delta_ms.low.is_some_and(|low| low > 0.0),
+    /// What is certain about a figure, and whether that follows from the mean step. About the mean step, which is what is
+    /// paid, the comparison has decided. Where it has, another figure of the step that moved the same way in most steps is
+    /// decided, too.
+    fn verdict(&self, metric: &Metric, measured: &Measured, own: Verdict) -> (Verdict, bool) {
+        let whole = self.comparison.by_steps;
+        let sign = match whole {
+            Verdict::Slower => 1.0,
+            Verdict::Faster => -1.0,
+            _ => 0.0,
+        };
+        match metric {
+            Metric::Step(Statistic::Mean) => (whole, false),
+            Metric::Step(_) if own == Verdict::Unclear => {
+                let moved = sign * measured.delta_ms.value > 0.0;
+                let error = self.comparison.margins.confidence.error();
+                let most =
+                    self.comparison.ranks.is_some_and(|ranks| ranks.p < error && ranks.delta * sign > 0.0);
+                if moved && most { (whole, true) } else { (own, false) }
+            }
+            _ => (own, false),
         }
     }
 }
 
-fn judged(estimate: &Estimate, limit: f64, proven: bool) -> Outcome {
-    if estimate.value > limit {
-        if proven { Outcome::Failed } else { Outcome::Unclear }
-    } else if estimate.high.is_none_or(|high| high > limit) {
-        Outcome::Unclear
-    } else {
+/// Holds an estimate against a limit above `nothing`. Where no difference shows, the interval may reach beyond the limit, up
+/// to twice of it: the best guess is within, and the comparison says the same.
+fn judged(estimate: &Estimate, (nothing, limit): (f64, f64), verdict: Verdict) -> Outcome {
+    let reaches = |far: f64| estimate.high.is_none_or(|high| high > nothing + far);
+    if estimate.value > nothing + limit {
+        if verdict == Verdict::Slower { Outcome::Failed } else { Outcome::Unclear }
+    } else if !reaches(limit) || (verdict == Verdict::Same && !reaches(2.0 * limit)) {
         Outcome::Passed
+    } else {
+        Outcome::Unclear
     }
 }
 
@@ -249,6 +305,8 @@ mod tests {
             "breakdown.transfer_in",
             "op:MatMul",
             "finding:retracing",
+            "cpu",
+            "launches",
         ] {
             assert_eq!(Metric::parse(text).unwrap().key(), text);
         }
@@ -282,6 +340,48 @@ mod tests {
         assert_ne!(outcome(&base, &[periodic], "step.median", FIVE_PERCENT), Outcome::Failed);
         let three_times = [noisy_run(3, 24, 14.6, 0.3)];
         assert_eq!(outcome(&base, &three_times, "step.mean", FIVE_PERCENT), Outcome::Failed);
+    }
+
+    #[test]
+    fn an_effect_beyond_what_load_can_do_is_decided_for_every_figure() {
+        let mut two_peaks = noisy_run(1, 14, 4.0, 0.3);
+        two_peaks.steps_ms.iter_mut().step_by(2).for_each(|ms| *ms /= 2.5);
+        let slow = [noisy_run(2, 14, 68.0, 0.3)];
+        for metric in ["step.mean", "step.median", "step.p90"] {
+            let base = [two_peaks.clone()];
+            assert_eq!(outcome(&base, &slow, metric, FIVE_PERCENT), Outcome::Failed, "{metric}");
+            assert_eq!(outcome(&slow, &base, metric, FIVE_PERCENT), Outcome::Passed, "{metric}");
+        }
+        // Steps that wait or do not: the ranges overlap, and what is paid is clear.
+        let mut waits = noisy_run(3, 12, 75.0, 0.4);
+        waits.steps_ms.iter_mut().step_by(3).for_each(|ms| *ms /= 20.0);
+        let quick = [noisy_run(4, 12, 3.5, 0.15)];
+        for metric in ["step.mean", "step.median", "step.p90"] {
+            assert_eq!(outcome(&quick, &[waits.clone()], metric, FIVE_PERCENT), Outcome::Failed, "{metric}");
+        }
+    }
+
+    #[test]
+    fn work_decides_where_time_cannot_and_never_stops_a_faster_step() {
+        let side = |seed, step_ms, spread, cpu: f64| {
+            let work = vec![(Work::Cpu, vec![cpu; 12])];
+            [Run { work, ..noisy_run(seed, 12, step_ms, spread) }]
+        };
+        let judged = |base: &[Run], new: &[Run]| {
+            gate_by_default(base, new, &compare(base, new, Margins::default()), FIVE_PERCENT)
+        };
+        let noisy = side(1, 10.0, 1.2, 8.0);
+        let more_work = judged(&noisy, &side(2, 11.5, 1.2, 10.5));
+        assert_eq!(more_work.checks[0].outcome, Outcome::Unclear);
+        assert_eq!((more_work.worst(), more_work.checks[1].advisory), (Outcome::Failed, false));
+        let same_work = judged(&noisy, &side(2, 11.5, 1.2, 8.0));
+        assert_eq!(same_work.worst(), Outcome::Unclear, "work cannot see waiting");
+        let quiet = side(3, 10.0, 0.02, 8.0);
+        let faster = judged(&quiet, &side(4, 7.0, 0.02, 12.0));
+        assert_eq!((faster.worst(), faster.checks[1].outcome), (Outcome::Passed, Outcome::Failed));
+        assert!(faster.checks[1].advisory);
+        assert_eq!(outcome(&quiet, &side(4, 7.0, 0.02, 12.0), "cpu", FIVE_PERCENT), Outcome::Failed);
+        assert_eq!(outcome(&quiet, &quiet, "device", FIVE_PERCENT), Outcome::Missing);
     }
 
     #[test]
@@ -354,6 +454,13 @@ mod tests {
         assert_eq!(outcome(&with_op(4.0), &with_op(5.0), "op:MatMul", FIVE_PERCENT), Outcome::Failed);
         assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:dense/MatMul", FIVE_PERCENT), Outcome::Passed);
         assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:Conv2D", FIVE_PERCENT), Outcome::Missing);
+        for variant in ["_MklMatMul", "_FusedMatMul", "_MklNativeFusedMatMul"] {
+            let renamed = |ms| with_op(ms).map(|mut run| {
+                run.ops.iter_mut().for_each(|op| op.op_type = variant.to_owned());
+                run
+            });
+            assert_eq!(outcome(&renamed(4.0), &renamed(5.0), "op:MatMul", FIVE_PERCENT), Outcome::Failed);
+        }
         let mut retraces = with_op(4.0);
         retraces[0].findings.push(FindingKey { id: "retracing".to_owned(), subject: None });
         assert_eq!(outcome(&with_op(4.0), &retraces, "finding:retracing", FIVE_PERCENT), Outcome::Failed);

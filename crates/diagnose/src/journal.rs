@@ -10,8 +10,9 @@ use stepscope_analyze::Category;
 use stepscope_trace::DeviceKind;
 
 use crate::compare::noise::{Statistic, measure, run_to_run};
+use crate::compare::program::layer;
 use crate::compare::{
-    Around, Comparison, Detail, FindingKey, Machine, Margins, OpTime, Run, Setting, Unrest, compare_in,
+    Around, Comparison, Detail, FindingKey, Machine, Margins, OpTime, Part, Run, Setting, Unrest, compare_in,
 };
 use crate::statistics::{Confidence, mean, median};
 
@@ -20,7 +21,9 @@ const SAMPLE: usize = 256;
 /// So many categories are kept.
 const TOP_CATEGORIES: usize = 3;
 /// So many ops are kept, those that take longest: enough to recognise the model and the machine's load.
-const TOP_OPS: usize = 48;
+const TOP_OPS: usize = 256;
+/// Names up to this length are kept as they are, others as a hash.
+const LONGEST_NAME: usize = 48;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +80,9 @@ pub struct Entry {
     /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<(f64, f64)>,
+    /// All categories of the mean step: key, milliseconds, and how far those may be off below and above. None in older lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<KeptPart>,
     /// The ops that take longest; none in older lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<KeptOp>,
@@ -85,19 +91,49 @@ pub struct Entry {
     pub machine: Option<KeptMachine>,
 }
 
-/// An op as a line keeps it: a hash of its name, its type, whether it runs on a device, milliseconds and number per step.
+/// A category as a line keeps it: key, mean, how far it may be lower and higher, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptPart(String, f64, Option<f64>, Option<f64>);
+
+impl KeptPart {
+    fn of(part: &Part) -> Self {
+        let kept = |value: Option<f64>| value.map(rounded);
+        let key = part.category.key().to_owned();
+        KeptPart(key, rounded(part.mean_ms), kept(part.below_ms), kept(part.above_ms))
+    }
+
+    /// `None` for a category that this version does not know.
+    fn part(&self) -> Option<Part> {
+        let KeptPart(key, mean_ms, below_ms, above_ms) = self;
+        let category = Category::ALL.into_iter().find(|category| category.key() == key)?;
+        Some(Part { category, mean_ms: *mean_ms, below_ms: *below_ms, above_ms: *above_ms })
+    }
+}
+
+/// An op as a line keeps it: its name or a hash of it, its type, whether it runs on a device, milliseconds and number per step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptOp(String, String, bool, f64, f64);
 
 impl KeptOp {
     fn of(op: &OpTime) -> Self {
-        let name = format!("{:08x}", hash(op.name.bytes()) as u32);
-        KeptOp(name, op.op_type.clone(), op.on_device, rounded(op.ms_per_step), rounded(op.count_per_step))
+        KeptOp(kept_name(&op.name), op.op_type.clone(), op.on_device, rounded(op.ms_per_step), rounded(op.count_per_step))
     }
 
     fn op(&self) -> OpTime {
         let KeptOp(name, op_type, on_device, ms_per_step, count_per_step) = self.clone();
         OpTime { name, op_type, on_device, ms_per_step, count_per_step }
+    }
+}
+
+/// Short names stay, since those of kernels say what they do. Of a path, its layer can still be told from others.
+fn kept_name(name: &str) -> String {
+    let short = |text: &str| format!("{:08x}", hash(text.bytes()) as u32);
+    if name.len() <= LONGEST_NAME && !name.contains('/') {
+        return name.to_owned();
+    }
+    match layer(name) {
+        layer if layer.is_empty() => short(name),
+        layer => format!("layer {}/{}", short(&layer), short(name)),
     }
 }
 
@@ -172,6 +208,7 @@ impl Entry {
                 (rounded(unrest.scatter), rounded(unrest.drift))
             }),
             around: run.around().map(|around| (rounded(around.compute), rounded(around.deviation))),
+            parts: all_parts(run),
             ops: top_ops(run),
             machine: run.machine.as_ref().map(KeptMachine::of),
         }
@@ -197,6 +234,7 @@ impl Entry {
             steps_ms: self.sample_ms.iter().copied().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
             kept_unrest: self.unrest.map(|(scatter, drift)| Unrest { scatter, drift }),
             kept_around: self.around.map(|(compute, deviation)| Around { compute, deviation }),
+            kept_parts: self.parts.iter().filter_map(KeptPart::part).collect(),
             ops: self.ops.iter().map(KeptOp::op).collect(),
             machine: self.machine.map(KeptMachine::machine),
             findings: findings.collect(),
@@ -247,6 +285,11 @@ fn top_categories(run: &Run) -> Vec<(String, f64)> {
         .take(TOP_CATEGORIES)
         .map(|(category, ms)| (category.key().to_owned(), rounded(ms)))
         .collect()
+}
+
+fn all_parts(run: &Run) -> Vec<KeptPart> {
+    let known = Category::ALL.into_iter().filter_map(|category| run.part(category));
+    known.filter(|part| part.mean_ms > 0.0).map(|part| KeptPart::of(&part)).collect()
 }
 
 fn top_ops(run: &Run) -> Vec<KeptOp> {

@@ -16,6 +16,7 @@ pub mod gate;
 pub mod hints;
 pub mod journal;
 pub mod owners;
+pub mod paired;
 pub mod rule;
 pub mod rules;
 pub mod runs;

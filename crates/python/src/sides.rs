@@ -1,11 +1,13 @@
 //! Comparisons for Python: of profiles, and of step times that a benchmark took.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use stepscope_analyze::steps::Origin;
-use stepscope_diagnose::compare::{self, Margins, Run, Setting, Statistic};
-use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate};
+use stepscope_diagnose::compare::{self, Margins, Run, Setting, Work};
+use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate, gate_by_default};
 use stepscope_render::Style;
 use stepscope_render::compare as render;
 use stepscope_render::gate::{Judgement, write_text};
@@ -74,22 +76,27 @@ pub(crate) fn compare_sides(
     .map_err(|problem| error(&problem))
 }
 
-/// Step times of one side: runs of steps in milliseconds, and the machine that ran them.
-type Times = (Vec<Vec<f64>>, String);
+/// Step times of one side: runs of steps in milliseconds, the machine that ran them, and the work of the same steps by kind.
+type Times = (Vec<Vec<f64>>, String, BTreeMap<String, Vec<Vec<f64>>>);
 
-/// Holds the mean step of two sides against a limit, as `stepscope gate` does. Returns the outcome (`passed`, `unclear`,
+/// Holds two sides against a limit, as `stepscope gate` does: these metrics, or the mean step and its work by default. Returns the outcome (`passed`, `unclear`,
 /// `failed`), the text of the gate, and NEW over BASE.
 #[pyfunction]
 pub(crate) fn gate_steps(
     base: Times,
     new: Times,
     max_regression: f64,
+    metrics: Vec<String>,
 ) -> PyResult<(&'static str, String, Option<f64>)> {
     let (base, new) = (timed(base), timed(new));
     let comparison = compare::compare(&base, &new, Margins::default());
-    let metrics = [Metric::Step(Statistic::Mean)];
     let limits = Limits { relative: Some(max_regression), absolute_ms: None };
-    let gate = gate(&base, &new, &comparison, &metrics, limits);
+    let known: Option<Vec<Metric>> = metrics.iter().map(|text| Metric::parse(text)).collect();
+    let gate = match known.as_deref() {
+        Some([]) => gate_by_default(&base, &new, &comparison, limits),
+        Some(metrics) => gate(&base, &new, &comparison, metrics, limits),
+        None => return Err(PyValueError::new_err(format!("unknown metric among {}", metrics.join(", ")))),
+    };
     let worst = if gate.comparable { gate.worst() } else { Outcome::Failed };
     let passed = worst < Outcome::Failed;
     let judgement = Judgement { gate: &gate, comparison: &comparison, passed, damaged: false };
@@ -100,7 +107,7 @@ pub(crate) fn gate_steps(
 }
 
 /// Runs of which only the step times are known.
-fn timed((runs, machine): Times) -> Vec<Run> {
+fn timed((runs, machine, work): Times) -> Vec<Run> {
     let setting = Setting {
         devices: vec![(DeviceKind::Cpu, machine)],
         hosts: 1,
@@ -110,6 +117,7 @@ fn timed((runs, machine): Times) -> Vec<Run> {
     let one = |(place, steps_ms): (usize, Vec<f64>)| Run {
         label: format!("run {}", place + 1),
         steps_ms: steps_ms.into_iter().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
+        work: Work::ALL.into_iter().filter_map(|kind| Some((kind, work.get(kind.key())?.get(place)?.clone()))).collect(),
         setting: setting.clone(),
         ..Run::default()
     };

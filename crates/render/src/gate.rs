@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::Comparison;
-use stepscope_diagnose::gate::{Check, Gate, Limits, Outcome};
+use stepscope_diagnose::gate::{Check, Gate, Limits, Metric, Outcome};
 
+use crate::compare::headline::headline;
 use crate::compare::markdown::escaped;
 use crate::compare::{json as compare_json, words};
 use crate::format::{duration_ms, percent, printable};
@@ -28,13 +29,40 @@ pub struct Judgement<'a> {
 }
 
 impl Judgement<'_> {
+    /// How it ended, in a word that CI and people can rely on: what is too noisy to decide is neither passed nor failed.
     fn word(&self) -> &'static str {
-        if self.passed { "passed" } else { "failed" }
+        if !self.passed {
+            "failed"
+        } else if self.gate.worst() == Outcome::Unclear {
+            "unclear"
+        } else {
+            "passed"
+        }
+    }
+
+    /// The answer in one line.
+    fn first_line(&self, word: &str) -> String {
+        let passes = if self.word() == "unclear" { ", passes" } else { "" };
+        let limit = limits(&self.gate.limits);
+        format!("gate {word}{passes} (limit {limit}). {}", headline(self.comparison))
+    }
+
+    /// What to do about checks that are too noisy to decide.
+    fn next(&self) -> Option<String> {
+        let unclear = self.gate.comparable && self.gate.worst() == Outcome::Unclear;
+        let more = "give more time (--time-budget), or use longer steps";
+        let next = self.comparison.next.map_or_else(
+            || if self.comparison.pairs.is_some() { more.to_owned() } else { "record more runs per side in turn, or run with `stepscope gate --paired`".to_owned() },
+            words::next_step,
+        );
+        let waits = self.gate.checks.iter().any(|check| matches!(check.metric, Metric::Work(_)));
+        let next = if waits { format!("{next} (work metrics cannot see waiting)") } else { next };
+        unclear.then_some(next)
     }
 
     /// Why the sides cannot be compared, if that is so.
     fn incomparable(&self) -> Option<String> {
-        (!self.gate.comparable).then(|| words::headline(self.comparison))
+        (!self.gate.comparable).then(|| headline(self.comparison))
     }
 
     /// What else differs between the sides, in one line: the checks may be about that.
@@ -55,15 +83,27 @@ fn told(check: &Check) -> String {
             _ => format!("{name} is not new"),
         };
     };
-    let times = format!("{} → {}", duration_ms(measured.base_ms), duration_ms(measured.new_ms));
+    let times = match check.metric {
+        Metric::Work(work) => format!(
+            "{} → {}",
+            words::work_amount(work, measured.base_ms),
+            words::work_amount(work, measured.new_ms)
+        ),
+        _ => format!("{} → {}", duration_ms(measured.base_ms), duration_ms(measured.new_ms)),
+    };
     let change = match &measured.ratio {
+        // The interval that is shown is the one that decided.
+        Some(ratio) if check.by_mean => words::change(ratio.value),
         Some(ratio) => format!("{}{}", words::change(ratio.value), words::range(ratio)),
+        None if matches!(check.metric, Metric::Work(_)) => "new".to_owned(),
         None => words::change_ms(measured.delta_ms.value),
     };
-    let remark = if check.outcome == Outcome::Unclear {
-        "; too noisy to rule out a regression beyond the limit"
-    } else {
-        ""
+    let remark = match check.outcome {
+        _ if check.by_mean => "; decided by the mean step",
+        Outcome::Failed if check.advisory => "; more work, but the step is within the limit",
+        _ if check.advisory => "",
+        Outcome::Unclear => "; too noisy to rule out a regression beyond the limit",
+        _ => "",
     };
     format!("{name} {times}, {change}{remark}")
 }
@@ -76,16 +116,21 @@ fn limits(limits: &Limits) -> String {
 
 /// Writes short text: the answer, what else differs, then one line per check.
 pub fn write_text(judgement: &Judgement<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let word = if judgement.passed { style.green("passed") } else { style.red("failed") };
-    writeln!(out, "gate {word} (limit {})", limits(&judgement.gate.limits))?;
+    let word = match judgement.word() {
+        "passed" => style.green("passed"),
+        "unclear" => style.yellow("unclear"),
+        _ => style.red("failed"),
+    };
+    writeln!(out, "{}", judgement.first_line(&word))?;
     if judgement.damaged {
         writeln!(out, "  {DAMAGED}")?;
     }
-    for line in judgement.incomparable().into_iter().chain(judgement.differs()) {
+    if let Some(line) = judgement.differs() {
         writeln!(out, "  {}", printable(&line))?;
     }
     for check in &judgement.gate.checks {
         let label = match check.outcome {
+            _ if check.advisory => style.dim("work   "),
             // Nothing is called passed in a gate that is not.
             Outcome::Passed if !judgement.passed => style.green("within "),
             Outcome::Passed => style.green("passed "),
@@ -95,7 +140,7 @@ pub fn write_text(judgement: &Judgement<'_>, style: Style, out: &mut dyn Write) 
         };
         writeln!(out, "  {label} {}", printable(&told(check)))?;
     }
-    Ok(())
+    judgement.next().map_or(Ok(()), |next| writeln!(out, "  next: {next}"))
 }
 
 /// Writes JSON: schema `stepscope.gate.v1`; `comparison` is what `compare --json` writes.
@@ -105,6 +150,9 @@ pub fn write_json(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result<
     let value = json!({
         "schema": "stepscope.gate.v1",
         "passed": judgement.passed,
+        "outcome": judgement.word(),
+        "summary": headline(judgement.comparison),
+        "next": judgement.next(),
         "comparable": gate.comparable,
         "limits": {"max_regression": gate.limits.relative, "max_ms": gate.limits.absolute_ms},
         "checks": checks,
@@ -118,6 +166,7 @@ fn check_json(check: &Check) -> Value {
     let mut value = check.measured.as_ref().map_or_else(|| json!({}), compare_json::measured);
     value["metric"] = check.metric.key().into();
     value["outcome"] = check.outcome.key().into();
+    value["advisory"] = check.advisory.into();
     value["message"] = told(check).into();
     value
 }
@@ -125,43 +174,61 @@ fn check_json(check: &Check) -> Value {
 /// Writes JUnit XML: one test case per check, and one for whether the sides can be compared.
 pub fn write_junit(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result<()> {
     let gate = judgement.gate;
-    let failed = |check: &&Check| matches!(check.outcome, Outcome::Failed | Outcome::Missing);
+    let failed =
+        |check: &&Check| !check.advisory && matches!(check.outcome, Outcome::Failed | Outcome::Missing);
     // Only what fails the gate counts as a failure; a tolerated difference is reported but not counted.
     let unlike = judgement.incomparable().filter(|_| !judgement.passed);
     let strict = !judgement.passed
         && !judgement.damaged
         && unlike.is_none()
         && !gate.checks.iter().any(|check| failed(&check));
-    let stops = |check: &Check| failed(&check) || (strict && check.outcome == Outcome::Unclear);
+    let unclear = |check: &Check| !check.advisory && check.outcome == Outcome::Unclear;
+    let stops = |check: &Check| failed(&check) || (strict && unclear(check));
     let failures = gate.checks.iter().filter(|check| stops(check)).count()
         + usize::from(unlike.is_some())
         + usize::from(judgement.damaged);
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    let skips = |check: &Check| unclear(check) && !stops(check);
+    let skipped = gate.checks.iter().filter(|check| skips(check)).count();
     writeln!(
         out,
-        "<testsuite name=\"stepscope gate\" tests=\"{}\" failures=\"{failures}\">",
+        "<testsuite name=\"stepscope gate\" tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\">",
         gate.checks.len() + 1 + usize::from(judgement.damaged)
     )?;
-    case("comparable", unlike.as_deref(), None, out)?;
+    case("comparable", unlike.as_deref().map(Case::Failure), out)?;
     if judgement.damaged {
-        case("undamaged", Some(DAMAGED), None, out)?;
+        case("undamaged", Some(Case::Failure(DAMAGED)), out)?;
     }
     for check in &gate.checks {
-        let told = told(check);
-        let (failure, note) =
-            if stops(check) { (Some(told.as_str()), None) } else { (None, Some(told.as_str())) };
-        case(&check.metric.key(), failure, note, out)?;
+        let mut told = told(check);
+        if let Some(next) = judgement.next().filter(|_| skips(check)) {
+            told = format!("{told}; next: {next}");
+        }
+        let content = match check {
+            check if stops(check) => Case::Failure(&told),
+            check if skips(check) => Case::Skipped(&told),
+            _ => Case::Note(&told),
+        };
+        case(&check.metric.key(), Some(content), out)?;
     }
     writeln!(out, "</testsuite>")
 }
 
-fn case(name: &str, failure: Option<&str>, note: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+/// What a test case says.
+#[derive(Copy, Clone)]
+enum Case<'a> {
+    Failure(&'a str),
+    Skipped(&'a str),
+    Note(&'a str),
+}
+
+fn case(name: &str, content: Option<Case<'_>>, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "  <testcase classname=\"stepscope\" name=\"{}\">", xml(name))?;
-    if let Some(failure) = failure {
-        write!(out, "<failure message=\"{}\"/>", xml(failure))?;
-    }
-    if let Some(note) = note {
-        write!(out, "<system-out>{}</system-out>", xml(note))?;
+    match content {
+        Some(Case::Failure(text)) => write!(out, "<failure message=\"{}\"/>", xml(text))?,
+        Some(Case::Skipped(text)) => write!(out, "<skipped message=\"{}\"/>", xml(text))?,
+        Some(Case::Note(text)) => write!(out, "<system-out>{}</system-out>", xml(text))?,
+        None => {}
     }
     writeln!(out, "</testcase>")
 }
@@ -184,11 +251,15 @@ fn xml(text: &str) -> String {
 pub fn write_markdown(judgement: &Judgement<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "## stepscope gate {}\n", judgement.word())?;
     writeln!(out, "Limit: {}\n", limits(&judgement.gate.limits))?;
+    if let Some(next) = judgement.next() {
+        writeln!(out, "> [!WARNING]\n> Too noisy to decide. Next: {}\n", escaped(&next))?;
+    }
     if judgement.damaged {
         writeln!(out, "- {DAMAGED}")?;
     }
     for check in &judgement.gate.checks {
-        writeln!(out, "- **{}** {}", check.outcome.key(), escaped(&told(check)))?;
+        let word = if check.advisory { "work" } else { check.outcome.key() };
+        writeln!(out, "- **{word}** {}", escaped(&told(check)))?;
     }
     writeln!(out)?;
     crate::compare::write_markdown(judgement.comparison, out)

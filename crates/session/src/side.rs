@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use stepscope_analyze::Category;
 use stepscope_analyze::session::{HostPartial, Session};
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::vocabulary::names::stable_name;
 use stepscope_analyze::work::ops::{Ops, Where};
 use stepscope_analyze::work::programs::Programs;
 use stepscope_diagnose::Facts;
-use stepscope_diagnose::compare::{FindingKey, OpTime, PartCost, Run};
-use stepscope_diagnose::diagnose;
+use stepscope_diagnose::compare::{FindingKey, OpTime, PartCost, Run, Work};
+use stepscope_diagnose::{Finding, diagnose};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
 
@@ -76,6 +77,8 @@ fn of_parts(parts: Vec<Part>, label: &str) -> Run {
     run.ops = if run.profiled { launch_times(&profiled.0) } else { op_times(&facts.ops) };
     run.parts = part_costs(&facts.programs);
     let findings = diagnose(&facts);
+    run.work = work_of(&run, &facts);
+    run.culprits = findings.iter().filter_map(culprit).collect();
     run.findings = findings
         .into_iter()
         .map(|finding| FindingKey { id: finding.id().to_owned(), subject: finding.subject })
@@ -84,6 +87,36 @@ fn of_parts(parts: Vec<Part>, label: &str) -> Run {
     let pipeline = facts.input.pipeline.as_ref();
     run.setting.batch_size = pipeline.and_then(|pipeline| pipeline.batch_size).map(|(size, _)| size);
     run
+}
+
+/// What the steps of a profile do.
+fn work_of(run: &Run, facts: &Facts) -> Vec<(Work, Vec<f64>)> {
+    if run.profiled || run.steps_ms.is_empty() || run.ops.is_empty() {
+        return Vec::new();
+    }
+    let is_copy = |op: &OpTime| op.op_type.to_ascii_lowercase().contains("memcpy") || op.op_type == "Memset";
+    let device = || run.ops.iter().filter(|op| op.on_device);
+    let mut work = Vec::new();
+    if device().next().is_some() {
+        work.push((Work::Device, device().map(|op| op.ms_per_step).sum()));
+        work.push((Work::Launches, device().filter(|op| !is_copy(op)).map(|op| op.count_per_step).sum()));
+    }
+    let copied = facts.detail.as_ref().and_then(|detail| {
+        let bytes: Option<u64> = detail.copies.moved.iter().filter_map(|moved| moved.bytes).reduce(|a, b| a + b);
+        bytes.map(|bytes| bytes as f64 / detail.steps.max(1) as f64)
+    });
+    work.extend(copied.map(|bytes| (Work::Copied, bytes)));
+    let host: f64 = run.ops.iter().filter(|op| !op.on_device).map(|op| op.count_per_step).sum();
+    if host > 0.0 {
+        work.push((Work::Ops, host));
+    }
+    work.into_iter().map(|(work, value)| (work, vec![value])).collect()
+}
+
+/// What takes the time of the category that a finding claims most of.
+fn culprit(finding: &Finding) -> Option<(Category, String)> {
+    let (category, _) = finding.claims.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((*category, finding.cause.culprit().or_else(|| finding.subject.clone())?))
 }
 
 /// The model's ops by stable name. Ops inside the input pipeline are excluded, because they overlap the step.

@@ -108,7 +108,7 @@ fn another_program_is_refused_with_what_differs() {
     );
     let text = run(&["compare", &pair.base, &other]);
     let text = String::from_utf8_lossy(&text.stdout);
-    assert!(text.starts_with("not comparable: different programs: 0.0 % of their kinds of ops"), "{text}");
+    assert!(text.starts_with("Not comparable: different programs: 0.0 % of their kinds of ops"), "{text}");
     assert!(
         text.contains("only BASE has MatMul 100.0 %") && text.contains("only NEW has Conv2D 100.0 %"),
         "{text}"
@@ -123,12 +123,11 @@ fn another_program_is_refused_with_what_differs() {
 fn text_and_markdown_begin_with_the_answer() {
     let pair = pair();
     let text = run(&["compare", &pair.base, &pair.slow]);
-    assert!(
-        String::from_utf8_lossy(&text.stdout)
-            .starts_with("slower: the mean step takes 20.0 % longer (10.0 ms → 12.0 ms); compute +2.00 ms")
-    );
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let rest = text.strip_prefix("Slower by 20 % [").and_then(|text| text.split_once("]: "));
+    assert!(rest.is_some_and(|(_, rest)| rest.starts_with("10.0 → 12.0 ms. Compute +2.0 ms")), "{text}");
     let markdown = run(&["compare", &pair.base, &pair.slow, "--markdown"]);
-    assert!(String::from_utf8_lossy(&markdown.stdout).starts_with("### slower"));
+    assert!(String::from_utf8_lossy(&markdown.stdout).starts_with("### Slower by 20 %"));
 }
 
 #[test]
@@ -139,7 +138,7 @@ fn the_page_stands_alone_and_has_both_sides() {
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (0, file.as_str()));
     let page = std::fs::read_to_string(&file).unwrap();
     for wanted in
-        [&pair.base, &pair.slow, "<h1>Slower: the mean step takes 20.0 % longer", "<svg", ">MatMul<"]
+        [&pair.base, &pair.slow, "<h1>Slower by 20 %", "<svg", ">MatMul<"]
     {
         assert!(page.contains(wanted), "{wanted} is missing");
     }
@@ -220,6 +219,8 @@ fn recording_again_ends_with_the_budget_and_with_a_failing_command() {
     assert!([0, 1].contains(&code(&two)));
     let recorded = std::fs::read_dir(&kept).unwrap().count();
     assert_eq!(recorded, 2, "one per side");
+    let late = ["gate", &pair.base, &pair.slow, "--retries", "sleep 1; false", "--time-budget", "1ms"];
+    assert_eq!(code(&run(&late)), 0, "no time for another recording");
     let broken = run(&["gate", &pair.base, &pair.slow, "--retries", "exit 7"]);
     let said = String::from_utf8_lossy(&broken.stderr);
     assert!(code(&broken) == 2 && said.contains("it exited with 7"), "{said}");
@@ -325,10 +326,156 @@ fn kernels_that_were_profiled_one_by_one_are_compared_per_launch() {
     assert!((told["ratio"]["median"].as_f64().unwrap() - 0.6).abs() < 1e-9, "{}", told["ratio"]);
     assert_eq!(told["ops"][0]["name"], "gemm");
     let text = String::from_utf8(run(&["compare", &base, &new]).stdout).unwrap();
-    assert!(text.starts_with("faster: a launch of the profiled kernels takes 40.0 % less time"), "{text}");
+    assert!(text.starts_with("Faster by 40 % [37, 43] (a launch of the profiled kernels): 5.0 → 3.0 ms"), "{text}");
     assert_eq!(code(&run(&["gate", &new, &base])), 1, "a regression stops");
     assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:gemm"])), 1);
     assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:relu"])), 0);
     let other = counters(folder.path(), "other", &[("conv", 1_000.0)]);
     assert_eq!(json(&run(&["compare", &base, &other, "--json"]))["verdict"], "not-comparable");
+}
+
+#[test]
+fn what_is_too_noisy_to_decide_is_an_outcome_of_its_own() {
+    let (pair, command) = unclear();
+    let junit = pair.folder.path().join("gate.xml");
+    let summary = pair.folder.path().join("summary.md");
+    let summary_flag = format!("--github-summary={}", summary.display());
+    let gate = |more: &[&str]| run(&[&["gate", &pair.base, &pair.slow], more].concat());
+    let passed = gate(&["--junit", junit.to_str().unwrap(), &summary_flag]);
+    let said = String::from_utf8_lossy(&passed.stdout).into_owned();
+    assert!(code(&passed) == 0 && said.starts_with("gate unclear, passes (limit +5.0 %). Cannot decide"), "{said}");
+    assert!(said.contains("\n  next: "), "{said}");
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("failures=\"0\" skipped=\"1\"") && junit.contains("<skipped message=\"step.mean"), "{junit}");
+    let summary = std::fs::read_to_string(summary).unwrap();
+    assert!(summary.contains("> [!WARNING]\n> Too noisy to decide. Next: "), "{summary}");
+    assert_eq!(json(&gate(&["--json"]))["outcome"], "unclear");
+    assert_eq!(code(&gate(&["--on-unclear", "fail"])), 1);
+    assert_eq!(code(&gate(&["--strict"])), 1);
+    assert_eq!(code(&gate(&["--on-unclear", "retry"])), 2, "nobody says how to record");
+    assert_eq!(code(&gate(&["--on-unclear", "pass", "--retries", &command])), 0, "nothing is recorded");
+    assert_eq!(code(&gate(&["--on-unclear", "retry", "--retries", &command, "--max-runs", "10"])), 1);
+}
+
+/// The steps of a recording in milliseconds.
+fn steps_of(folder: &Path) -> Vec<f64> {
+    let told = json(&run(&["steps", folder.to_str().unwrap(), "--json"]));
+    told["rows"].as_array().unwrap().iter().filter_map(|row| row["duration_ms"].as_f64()).collect()
+}
+
+/// The change of the mean step in units of the noise of one run per side: the standard error of the steps, and what equal
+/// runs on a shared machine differ by (12 % of the step; see docs/agreement.md).
+fn change_per_noise(base: &[f64], new: &[f64]) -> f64 {
+    let mean = |steps: &[f64]| steps.iter().sum::<f64>() / steps.len() as f64;
+    let error = |steps: &[f64]| {
+        let squares: f64 = steps.iter().map(|ms| (ms - mean(steps)).powi(2)).sum();
+        (squares / (steps.len() as f64 * (steps.len() as f64 - 1.0))).sqrt() / mean(steps)
+    };
+    let noise = error(base).hypot(error(new)).hypot(0.12 * std::f64::consts::SQRT_2);
+    (mean(new) / mean(base)).ln() / noise
+}
+
+/// What the journal says of two recordings, the second compared with the first, whenever they were made.
+fn journalled(folder: &Path, base: &str, new: &str) -> String {
+    let file = folder.join("pair.journal").display().to_string();
+    let _ = std::fs::remove_file(&file);
+    let mut lines = Vec::new();
+    for (time, path) in [(1, base), (2, new)] {
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(code(&run(&["journal", "add", path, "--note", "x", "--file", &file])), 0);
+        let mut line: Value = serde_json::from_str(std::fs::read_to_string(&file).unwrap().trim()).unwrap();
+        line["time_ms"] = time.into();
+        lines.push(line.to_string());
+    }
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let shown = json(&run(&["journal", "show", "--file", &file, "--json"]));
+    shown["rows"][1]["compared"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn compare_gate_and_journal_decide_labelled_pairs_and_never_contradict_each_other() {
+    let Some(corpus) = stepscope_testkit::corpus::corpus("") else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let mut decided = 0;
+    for group in ["labelled", "labelled-3", "labelled-more"] {
+        for entry in std::fs::read_dir(corpus.join(group)).unwrap() {
+            let fixed = entry.unwrap().path();
+            let name = fixed.file_name().unwrap().to_str().unwrap().to_owned();
+            let Some(slow) = name.strip_suffix("_fixed").map(|slow| fixed.with_file_name(slow)) else { continue };
+            let change = change_per_noise(&steps_of(&slow), &steps_of(&fixed));
+            let paths = [slow.to_str().unwrap(), fixed.to_str().unwrap()];
+            for (base, new, wanted) in [(paths[0], paths[1], "faster"), (paths[1], paths[0], "slower")] {
+                let told = json(&run(&["compare", base, new, "--json"]));
+                let verdict = told["verdict"].as_str().unwrap();
+                assert_eq!(journalled(temporary.path(), base, new), verdict, "{name}: the journal");
+                let gate = code(&run(&["gate", base, new]));
+                assert_eq!(gate, i32::from(verdict == "slower"), "{name} {verdict}: the gate");
+                if change.abs() <= 3.0 {
+                    assert!(verdict == wanted || verdict == "unclear", "{name}: {verdict}");
+                    continue;
+                }
+                assert_eq!(verdict, wanted, "{name}: {change:.1} times the noise");
+                let sign = if wanted == "slower" { 1.0 } else { -1.0 };
+                let whole = told["mean"]["delta_ms"].as_f64().unwrap();
+                let largest = &told["breakdown"][0];
+                let category = largest["category"].as_str().unwrap();
+                let part = largest["delta_ms"].as_f64().unwrap();
+                assert!(part * sign > 0.0 && largest["proven"] == true, "{name}: {largest}");
+                let metric = format!("breakdown.{category}");
+                let gate = code(&run(&["gate", base, new, "--metric", &metric]));
+                assert_eq!(gate, i32::from(wanted == "slower"), "{name}: {metric} {part} of {whole} ms");
+                decided += 1;
+            }
+        }
+    }
+    assert!(decided >= 30, "{decided} pairs have a change beyond three times the noise");
+}
+
+/// A loop that reports its steps to a paired gate; each spins for so many milliseconds of processor time.
+fn stepping(folder: &Path, name: &str, ms: f64) -> String {
+    let script = folder.join(name);
+    let text = format!(
+        "import time, stepscope_turns\nwhile True:\n    end = time.process_time() + {ms} / 1e3\n    \
+         while time.process_time() < end: pass\n    stepscope_turns.boundary()\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    format!("python3 {}", script.display())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_paired_gate_lets_programs_take_turns_and_finds_more_work_on_any_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, slow) = (stepping(folder.path(), "base.py", 5.0), stepping(folder.path(), "slow.py", 8.0));
+    let gate = run(&["gate", "--paired", "--base", &base, "--new", &slow, "--json"]);
+    let told = json(&gate);
+    assert_eq!((code(&gate), &told["outcome"]), (1, &"failed".into()), "{told}");
+    let comparison = &told["comparison"];
+    assert_eq!((&comparison["decided_by"], comparison["pairs"].as_u64() >= Some(8)), (&"pairs".into(), true));
+    let cpu = comparison["work"].as_array().unwrap().iter().find(|work| work["metric"] == "cpu").unwrap();
+    assert_eq!(cpu["change"], "more", "{cpu}");
+    let faster = run(&["gate", "--paired", "--base", &slow, "--new", &base]);
+    assert_eq!(code(&faster), 0, "{}", String::from_utf8_lossy(&faster.stdout));
+    // One command in two folders.
+    for (name, ms) in [("a", 5.0), ("b", 9.0)] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        stepping(&folder.path().join(name), "train.py", ms);
+    }
+    let dirs = |base: &str, new: &str| {
+        stepscope()
+            .current_dir(folder.path())
+            .args(["gate", "--paired", "--base-dir", base, "--new-dir", new, "--", "python3", "train.py"])
+            .output()
+            .unwrap()
+    };
+    assert_eq!((code(&dirs("a", "b")), code(&dirs("b", "a"))), (1, 0));
+    // Without steps, whole runs take turns.
+    let whole = run(&["gate", "--paired", "--base", "sleep 0.01", "--new", "sleep 0.2"]);
+    assert_eq!(code(&whole), 1, "{}", String::from_utf8_lossy(&whole.stdout));
+    assert!(String::from_utf8_lossy(&whole.stderr).contains("whole runs take turns instead"));
+    assert_eq!(code(&run(&["gate", "--paired", "--base", "true"])), 2);
+    assert_eq!(code(&run(&["gate", "--paired"])), 2);
+    let broken = run(&["gate", "--paired", "--base", "sh -c 'echo no data >&2; exit 3'", "--new", "true"]);
+    assert_eq!(code(&broken), 2);
+    assert!(String::from_utf8_lossy(&broken.stderr).contains("no data"));
 }

@@ -402,7 +402,7 @@ export interface Compare {
   /** Whether the sides can be compared. */
   comparability: CompareComparability;
   /** The figure that decided. */
-  decided_by: "mean" | "median" | "beyond_load";
+  decided_by: "mean" | "median" | "beyond_load" | "pairs";
   /** Difference of the figure that decided. */
   delta_ms: CompareEstimate | null;
   /** What was solved, what is new, what is left. */
@@ -427,6 +427,8 @@ export interface Compare {
   ops: CompareOp[];
   /** 90th percentile. */
   p90: CompareMeasured | null;
+  /** How many pairs of windows decided, for `stepscope gate --paired`. */
+  pairs: number | null;
   /** Difference per part of the model in compiled programs. Empty if a side has none. */
   programs: ComparePart[];
   /** Mann-Whitney test of the steps. */
@@ -447,6 +449,8 @@ export interface Compare {
   verdict: "faster" | "slower" | "same" | "unclear" | "not-comparable";
   /** The same by the steps of the runs alone. */
   verdict_by_steps: "faster" | "slower" | "same" | "unclear" | "not-comparable";
+  /** What a step does, as far as both sides know it. */
+  work: CompareWork[];
 }
 
 export interface CompareCategory {
@@ -657,6 +661,19 @@ export interface CompareSide {
   slow_steps: CompareRhythm | null;
   /** Steps of all runs. */
   steps: number;
+}
+
+export interface CompareWork {
+  /** On the base side, per step: milliseconds, bytes or a number. */
+  base: number;
+  /** What is certain about it. */
+  change: "more" | "less" | "same" | "unclear";
+  /** The kind of work, as `stepscope gate --metric` calls it. */
+  metric: string;
+  /** On the new side. */
+  new: number;
+  /** New over base. */
+  ratio: CompareEstimate | null;
 }
 
 /** What `stepscope devices --json` writes. The members of a row are the columns of `--csv`. */

@@ -44,7 +44,7 @@ impl Stop {
     }
 
     /// Whether the end is requested.
-    pub(crate) fn is_wished(&self) -> bool {
+    pub fn is_wished(&self) -> bool {
         self.0.wished.load(Ordering::Relaxed)
     }
 

@@ -4,6 +4,7 @@
 //! ([`noise`], [`verdict`]), the breakdown category by category, ops by stable name ([`matching`]), findings by
 //! id and subject; [`comparable`] tells whether both sides measure the same thing at all.
 
+mod certain;
 pub mod comparable;
 mod compiled;
 mod launches;
@@ -11,10 +12,12 @@ pub mod load;
 pub mod machine;
 pub mod matching;
 pub mod noise;
+mod parts;
 pub mod program;
 pub mod rhythm;
 mod side;
 pub mod verdict;
+mod work;
 
 use stepscope_analyze::Category;
 
@@ -25,11 +28,13 @@ pub use load::{Around, Load};
 pub use machine::{Machine, Machines};
 pub use matching::{Match, OpDelta, ScopeDelta};
 pub use noise::{Estimate, Measured, RunToRun, Statistic, Unrest};
+pub use parts::Part;
 pub use program::{Likeness, OwnWork, Programs};
 pub use rhythm::Rhythm;
 pub use side::{FindingKey, OpTime, Run, Setting};
 use verdict::Decision;
 pub use verdict::{Basis, Margins, Next, Verdict};
+pub use work::{Work, WorkDelta, WorkUnit, verdict_on};
 
 /// What was measured on both sides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -113,6 +118,14 @@ pub struct Comparison {
     pub next: Option<Next>,
     /// How far runs of the same program are taken to differ.
     pub run_to_run: RunToRun,
+    /// How far step times varied within the most disturbed run, relative.
+    pub varied: f64,
+    /// What takes the time of the category that explains the change, on the slower side; `None` where no finding names it.
+    pub culprit: Option<(Category, String)>,
+    /// How many pairs of windows decided; `None` where whole recordings were compared.
+    pub pairs: Option<usize>,
+    /// What a step does, as far as both sides know it.
+    pub work: Vec<WorkDelta>,
     /// The breakdown; the largest change first.
     pub breakdown: Vec<CategoryDelta>,
     /// Ops; the largest change first.
@@ -136,7 +149,7 @@ impl Comparison {
     pub fn paid(&self) -> Option<&Measured> {
         match self.decided_by {
             Basis::BeyondLoad => self.beyond.as_ref(),
-            Basis::Mean | Basis::Median => self.mean.as_ref(),
+            Basis::Mean | Basis::Median | Basis::Pairs => self.mean.as_ref(),
         }
     }
 
@@ -144,7 +157,7 @@ impl Comparison {
     pub fn deciding(&self) -> Option<&Measured> {
         match self.decided_by {
             Basis::Median => self.median.as_ref(),
-            Basis::Mean => self.mean.as_ref(),
+            Basis::Mean | Basis::Pairs => self.mean.as_ref(),
             Basis::BeyondLoad => self.beyond.as_ref(),
         }
     }
@@ -155,7 +168,7 @@ impl Comparison {
 pub enum Detail {
     /// All of it.
     Full,
-    /// The verdict, the figure that decides it, and what else differs; no slow steps, no breakdown, and no median where the
+    /// The verdict, the figure that decides it, and what else differs; no slow steps, and no median where the
     /// mean decides.
     Verdict,
 }
@@ -170,11 +183,13 @@ pub fn compare_in(detail: Detail, base: &[Run], new: &[Run], margins: Margins) -
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
     let programs = Programs::of(base, new);
-    let figures = if launches::all_there_is(base, new) {
+    let mut figures = if launches::all_there_is(base, new) {
         Figures::of_launches(base, new, &ops, &margins)
     } else {
         Figures::of_steps(base, new, &ops, &programs, &margins, detail)
     };
+    let mut breakdown = breakdown(base, new, figures.parts_differ(base, new), margins.confidence);
+    figures.agree_with(&mut breakdown, &margins);
     let comparability = match figures.unit {
         Unit::Step => comparable::comparability(base, new, comparable::no_steps(base, new), &programs),
         // Only kernels in common are looked at: how many others there are says nothing about those.
@@ -206,10 +221,11 @@ pub fn compare_in(detail: Detail, base: &[Run], new: &[Run], margins: Margins) -
         load: figures.load,
         beyond: figures.beyond,
         run_to_run: figures.run_to_run,
-        breakdown: match detail {
-            Detail::Full => breakdown(base, new, figures.parts_differ(base, new), margins.confidence),
-            Detail::Verdict => Vec::new(),
-        },
+        varied: unrest(base, new).into_iter().map(Unrest::worst).fold(0.0, f64::max),
+        culprit: culprit(base, new, &breakdown),
+        pairs: None,
+        work: work::compare(base, new, &margins),
+        breakdown,
         findings: findings(base, new),
         comparability,
         scopes: matching::match_scopes(&ops),
@@ -285,12 +301,34 @@ impl Figures {
     /// How far a part of the step differs between runs of one program, relative. Where the ops show the load of the machine,
     /// steps that scatter by themselves do not count as load; a part may follow all of the load or nothing of it.
     fn parts_differ(&self, base: &[Run], new: &[Run]) -> f64 {
-        let with_steps =
-            |side: &[Run]| side.iter().filter(|run| !run.shares.is_empty()).count().max(1) as f64;
+        let with_steps = |side: &[Run]| side.iter().filter(|run| run.has_parts()).count().max(1) as f64;
         let by_steps = self.run_to_run.half_width(with_steps(base), with_steps(new));
         let by_load =
             self.beyond.zip(self.load).map(|(beyond, load)| beyond.from_runs + load.factor.ln().abs());
         by_load.map_or(by_steps, |by_load| by_load.min(by_steps))
+    }
+
+    /// The whole and its parts are one change: where one of them is certain and explains it, so is the other.
+    fn agree_with(&mut self, breakdown: &mut [CategoryDelta], margins: &Margins) {
+        let Some(mean) = self.mean.filter(|_| self.unit == Unit::Step) else { return };
+        if self.decision.verdict == Verdict::Unclear
+            && let Some(whole) = certain::whole_by_part(&mean, breakdown, margins)
+        {
+            let verdict = verdict::verdict(&whole, margins);
+            if matches!(verdict, Verdict::Faster | Verdict::Slower) {
+                self.mean = Some(whole);
+                self.decision = Decision { verdict, by: Basis::Mean };
+            }
+        }
+        let decided = match self.decision.by {
+            Basis::Median => self.median,
+            Basis::Mean | Basis::Pairs => self.mean,
+            Basis::BeyondLoad => self.beyond,
+        };
+        let certain = matches!(self.decision.verdict, Verdict::Faster | Verdict::Slower);
+        if let Some(decided) = decided.filter(|_| certain) {
+            certain::part_by_whole(&decided, &mean, breakdown);
+        }
     }
 
     fn next(&self, base: &[Vec<f64>], new: &[Vec<f64>], margins: &Margins) -> Option<Next> {
@@ -312,9 +350,17 @@ fn unrest(base: &[Run], new: &[Run]) -> Vec<Unrest> {
     base.iter().chain(new).filter(|run| !run.steps_ms.is_empty()).map(Run::unrest).collect()
 }
 
-/// One category's time of a side, run by run, step by step.
-pub(crate) fn category(side: &[Run], category: Category) -> Vec<Vec<f64>> {
-    side.iter().map(|run| run.category_ms(category)).collect()
+/// One category of a side, run by run.
+pub(crate) fn parts(side: &[Run], category: Category) -> Vec<Part> {
+    side.iter().filter(|run| run.has_parts()).filter_map(|run| run.part(category)).collect()
+}
+
+/// What takes the time of the category that changed most, on the side where it takes more.
+fn culprit(base: &[Run], new: &[Run], breakdown: &[CategoryDelta]) -> Option<(Category, String)> {
+    let largest = breakdown.first()?;
+    let side = if largest.measured.delta_ms.value > 0.0 { new } else { base };
+    let named = side.iter().flat_map(|run| &run.culprits).find(|(category, _)| *category == largest.category);
+    named.cloned()
 }
 
 fn side_figures(side: &[Run]) -> SideFigures {
@@ -327,8 +373,8 @@ fn side_figures(side: &[Run]) -> SideFigures {
 
 fn breakdown(base: &[Run], new: &[Run], from_runs: f64, confidence: Confidence) -> Vec<CategoryDelta> {
     let measured = |which| {
-        let (old, now) = (category(base, which), category(new, which));
-        noise::measure_part(&old, &now, from_runs, confidence)
+        let (old, now) = (parts(base, which), parts(new, which));
+        parts::measure(&old, &now, from_runs, confidence)
             .filter(|measured| measured.base_ms > 0.0 || measured.new_ms > 0.0)
             .map(|measured| CategoryDelta { category: which, measured })
     };

@@ -6,6 +6,7 @@
 //! between runs, which is estimated here. Several runs per side measure it. With one run per side it is taken from
 //! the scatter of the steps: load that disturbs single steps also moves the level of whole runs.
 
+use super::certain::far_apart;
 use crate::statistics::{self, Confidence, Deviation, Sample, interval, mean, median, median_in_place};
 
 /// The least standard deviation between runs, relative to the step. Recordings of the same program on one quiet
@@ -18,6 +19,9 @@ const ORDINARY_SCATTER: f64 = 0.02;
 /// shared cores (`tools/noise_study`): steps that scattered by 4 to 15 % came with levels that differed by 9 to 14 %
 /// although nothing else ran on purpose. With this factor 2 % of such pairs are called different; with 1.5, 4 %.
 const RUNS_PER_SCATTER: f64 = 2.0;
+/// Beyond this, scatter is no measure of load. It is the program's own: steps that wait for a batch or do not, that compile or
+/// do not. On two cores with a load average above 15, the mean steps of equal runs differed by 43 % at most.
+const MOST_FROM_SCATTER: f64 = 0.35;
 /// How it grows with the drift of the level within a run, beyond what is ordinary. What comes and goes within a run comes
 /// and goes between runs, too, though single steps may agree well with their neighbours.
 const RUNS_PER_DRIFT: f64 = 1.5;
@@ -66,6 +70,13 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
+impl Estimate {
+    /// An estimate without an interval.
+    pub(crate) fn exact(value: f64) -> Self {
+        Estimate { value, low: None, high: None }
+    }
+}
+
 /// One figure on both sides.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Measured {
@@ -84,6 +95,19 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Nothing on both sides.
+    pub(crate) fn nothing() -> Self {
+        let zero = Estimate { value: 0.0, low: Some(0.0), high: Some(0.0) };
+        Measured {
+            base_ms: 0.0,
+            new_ms: 0.0,
+            delta_ms: zero,
+            ratio: None,
+            from_steps: Some(0.0),
+            from_runs: 0.0,
+        }
+    }
+
     /// A figure of which only the means are known. They are taken to scatter as much as is told, relative.
     pub fn of_means(base_ms: f64, new_ms: f64, from_steps: Option<f64>, from_runs: f64) -> Self {
         let width = from_steps.map(|from_steps| from_steps.hypot(from_runs));
@@ -172,7 +196,8 @@ impl Unrest {
     /// The standard deviation between runs that comes with it.
     fn of_runs(self) -> f64 {
         let beyond = |value: f64| (value - ORDINARY_SCATTER).max(0.0);
-        (RUNS_PER_SCATTER * beyond(self.scatter)).max(RUNS_PER_DRIFT * beyond(self.drift))
+        let grown = (RUNS_PER_SCATTER * beyond(self.scatter)).max(RUNS_PER_DRIFT * beyond(self.drift));
+        grown.min(MOST_FROM_SCATTER)
     }
 }
 
@@ -197,7 +222,17 @@ pub fn run_to_run(
     confidence: Confidence,
 ) -> RunToRun {
     let scattered: Vec<f64> = unrest.iter().map(|unrest| unrest.of_runs().powi(2)).collect();
-    let (mut squares, mut weight) = (PRIOR_RUNS * mean(&scattered).unwrap_or(0.0), PRIOR_RUNS);
+    between_runs(base, new, (LEAST_RUN_TO_RUN, mean(&scattered).unwrap_or(0.0)), confidence)
+}
+
+/// The same from an estimate: the least standard deviation, and the variance that the scatter of steps adds.
+pub(super) fn between_runs(
+    base: &[Vec<f64>],
+    new: &[Vec<f64>],
+    (least, scattered): (f64, f64),
+    confidence: Confidence,
+) -> RunToRun {
+    let (mut squares, mut weight) = (PRIOR_RUNS * scattered, PRIOR_RUNS);
     for side in [base, new] {
         let levels: Vec<f64> =
             side.iter().filter_map(|run| mean(run)).filter(|level| *level > 0.0).map(f64::ln).collect();
@@ -205,7 +240,7 @@ pub fn run_to_run(
         squares += levels.iter().map(|level| (level - middle).powi(2)).sum::<f64>();
         weight += levels.len() as f64 - 1.0;
     }
-    let known = PRIOR_RUNS * LEAST_RUN_TO_RUN.powi(2) / weight;
+    let known = PRIOR_RUNS * least.powi(2) / weight;
     let freedom = weight - PRIOR_RUNS + PRIOR_FREEDOM;
     RunToRun { known, estimated: squares / weight, freedom, confidence }
 }
@@ -244,11 +279,15 @@ pub fn measure(
         .flatten();
     let ratio = (base_ms > 0.0).then(|| {
         let log = (new_ms / base_ms).ln();
-        let whole = by_steps.map(|by_steps| by_steps.and(from_runs));
+        let by_chance = by_steps.map(|by_steps| by_steps.and(from_runs));
+        let ends = by_chance.map(|off| (log - off.below, log + off.above));
+        // Where the sides lie far apart, their ranges say more than an interval that load has widened.
+        let open = ends.is_none_or(|(low, high)| low <= 0.0 && high >= 0.0);
+        let ends = if open { far_apart(base, new).or(ends) } else { ends };
         Estimate {
             value: new_ms / base_ms,
-            low: whole.map(|off| (log - off.below).exp()),
-            high: whole.map(|off| (log + off.above).exp()),
+            low: ends.map(|(low, _)| low.exp()),
+            high: ends.map(|(_, high)| high.exp()),
         }
     });
     // One interval, in two units: both say the same. Only what was nothing before has a difference and no ratio.
@@ -265,39 +304,6 @@ pub fn measure(
         delta_ms: Estimate { value: delta, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) },
         ratio,
         from_steps: by_steps.map(Deviation::widest),
-        from_runs,
-    })
-}
-
-/// Measures a part of the mean step on both sides. `from_runs` is how far runs differ by themselves, relative.
-///
-/// A part may be almost nothing on one side and nothing in most steps, so that its ratio says little. Its difference is
-/// measured instead; the ratio is the same interval in another unit.
-pub fn measure_part(
-    base: &[Vec<f64>],
-    new: &[Vec<f64>],
-    from_runs: f64,
-    confidence: Confidence,
-) -> Option<Measured> {
-    let level = |side: &[Vec<f64>]| mean(&side.iter().filter_map(|run| mean(run)).collect::<Vec<_>>());
-    let (base_ms, new_ms) = (level(base)?, level(new)?);
-    let difference = |base: &[f64], new: &[f64]| mean(new).unwrap_or(0.0) - mean(base).unwrap_or(0.0);
-    let larger = base_ms.max(new_ms);
-    let by_steps = deviation(base, new, Statistic::Mean, &difference, confidence);
-    let value = new_ms - base_ms;
-    // Runs differ by a factor: it takes away less of a part than it may add.
-    let (towards, away) = (larger * -(-from_runs).exp_m1(), larger * from_runs.exp_m1());
-    let (below, above) = if value > 0.0 { (towards, away) } else { (away, towards) };
-    let low = by_steps.map(|off| value - off.below.hypot(below));
-    let high = by_steps.map(|off| value + off.above.hypot(above));
-    let over_base = |delta: f64| (1.0 + delta / base_ms).max(0.0);
-    let ratio = Estimate { value: over_base(value), low: low.map(over_base), high: high.map(over_base) };
-    Some(Measured {
-        base_ms,
-        new_ms,
-        delta_ms: Estimate { value, low, high },
-        ratio: (base_ms > 0.0).then_some(ratio),
-        from_steps: by_steps.filter(|_| larger > 0.0).map(|by_steps| by_steps.widest() / larger),
         from_runs,
     })
 }

@@ -247,7 +247,7 @@ fn work(op: &OpTime, layers: bool) -> Work {
 }
 
 /// The type without marks of a fused version or of a vendor's library.
-fn plain_type(op_type: &str) -> &str {
+pub(crate) fn plain_type(op_type: &str) -> &str {
     let mut plain = op_type.trim_start_matches('_');
     for mark in ["Mkl", "Native", "Fused"] {
         plain = plain.strip_prefix(mark).filter(|rest| !rest.is_empty()).unwrap_or(plain);
@@ -256,7 +256,7 @@ fn plain_type(op_type: &str) -> &str {
 }
 
 /// The layer in an op's path. Parts that start with a capital letter are ops.
-fn layer(name: &str) -> String {
+pub(crate) fn layer(name: &str) -> String {
     let Some((path, _)) = name.rsplit_once('/') else { return String::new() };
     let names_layer = |part: &&str| {
         let bare =

@@ -10,6 +10,8 @@ use super::compiled::PartCost;
 use super::load::Around;
 use super::machine::Machine;
 use super::noise::Unrest;
+use super::parts::Part;
+use super::work::Work;
 
 /// One recording.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,10 @@ pub struct Run {
     pub kept_around: Option<Around>,
     /// Who owns the time of each of them.
     pub shares: Vec<Shares>,
+    /// The categories of the mean step, where `shares` are not kept.
+    pub kept_parts: Vec<Part>,
+    /// What takes the time of a category, by name, as far as findings say it: `.map(...)`, an op, a line.
+    pub culprits: Vec<(Category, String)>,
     /// Ops and kernels by stable name.
     pub ops: Vec<OpTime>,
     /// What parts of the model cost in compiled programs.
@@ -36,6 +42,8 @@ pub struct Run {
     pub setting: Setting,
     /// What else the machine did meanwhile, where that was measured.
     pub machine: Option<Machine>,
+    /// The work of each step, or of the mean step where only that is known.
+    pub work: Vec<(Work, Vec<f64>)>,
 }
 
 /// An op or a kernel; all that share a stable name are one.
@@ -116,6 +124,27 @@ impl Run {
     /// What the mean step is besides its compute; `None` where that is not known.
     pub(crate) fn around(&self) -> Option<Around> {
         self.kept_around.or_else(|| Around::of(self))
+    }
+
+    /// The work of one kind in each step; `None` where it is not known.
+    pub(super) fn work(&self, wanted: Work) -> Option<Vec<f64>> {
+        let known = self.work.iter().find(|(work, values)| *work == wanted && !values.is_empty());
+        let cpu = || self.machine?.cpu_ms_per_step.filter(|_| wanted == Work::Cpu).map(|ms| vec![ms]);
+        known.map(|(_, values)| values.clone()).or_else(cpu)
+    }
+
+    /// A category in the mean step; `None` where nothing is known about categories.
+    pub(crate) fn part(&self, category: Category) -> Option<Part> {
+        if self.kept_parts.is_empty() {
+            return Part::of(category, &self.category_ms(category));
+        }
+        let nothing = Part { category, mean_ms: 0.0, below_ms: Some(0.0), above_ms: Some(0.0) };
+        Some(self.kept_parts.iter().find(|part| part.category == category).copied().unwrap_or(nothing))
+    }
+
+    /// Are the categories of its steps known?
+    pub(super) fn has_parts(&self) -> bool {
+        !self.shares.is_empty() || !self.kept_parts.is_empty()
     }
 
     /// A category's milliseconds in each step.

@@ -82,6 +82,8 @@ pub enum Basis {
     Median,
     /// The mean step beside what the machine makes of BASE's.
     BeyondLoad,
+    /// Windows of steps that ran in turn.
+    Pairs,
 }
 
 /// What was decided, and by which figure.

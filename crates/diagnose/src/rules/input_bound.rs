@@ -140,6 +140,15 @@ pub struct InputWait {
 }
 
 impl Cause for InputWait {
+    fn culprit(&self) -> Option<String> {
+        match &self.loader {
+            Loader::TfData(pipeline) => tf_data::named(pipeline),
+            Loader::TorchLoader { .. } => Some("DataLoader".to_owned()),
+            Loader::Python(lines) => lines.first().map(|line| line.place.clone()),
+            Loader::Queue | Loader::Unknown => None,
+        }
+    }
+
     fn words(&self, finding: &Finding) -> Words {
         let mut said = match &self.loader {
             Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),

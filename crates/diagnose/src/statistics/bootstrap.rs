@@ -43,8 +43,10 @@ const MOST_SLOW: f64 = 0.4;
 
 /// Which steps are slow, if they come at a fixed distance from the first step to the last.
 fn slow_by_rhythm(steps: &[f64]) -> Option<Vec<bool>> {
-    let middle = super::median(steps).filter(|middle| *middle > 0.0)?;
-    let slow: Vec<bool> = steps.iter().map(|step| *step > SLOW * middle).collect();
+    let middle = super::median(steps)?;
+    // A part of the step that most steps do not have: those that have it.
+    let usual = if middle > 0.0 { SLOW * middle } else { super::mean(steps)? };
+    let slow: Vec<bool> = steps.iter().map(|step| *step > usual).collect();
     let often = Recurrence::of(slow.iter().copied());
     let few = often.steps as f64 <= MOST_SLOW * often.of as f64;
     (often.recurs() && often.is_periodic() && few).then_some(slow)

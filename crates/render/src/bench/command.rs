@@ -93,6 +93,8 @@ pub struct Commands {
     pub sides: Vec<Side>,
     /// The comparison, if there are two commands.
     pub compared: Option<Compared>,
+    /// The same of their CPU time, which load on the machine hardly changes, and which does not include waiting.
+    pub work: Option<Compared>,
     /// Warm-up runs of each command.
     pub warmup: u64,
     /// True if the measurement ended early.
@@ -123,7 +125,10 @@ pub fn headline(commands: &Commands) -> String {
     let failed = failures(commands);
     let failed = if failed.is_empty() { failed } else { format!("; {failed}") };
     if let Some(compared) = &commands.compared {
-        return format!("{}{failed}", compared_headline(compared));
+        // CPU time only matters for the first line where wall time says nothing.
+        let work = commands.work.as_ref().filter(|_| compared.verdict == Verdict::Unclear);
+        let work = work.and_then(work_headline).unwrap_or_default();
+        return format!("{}{work}{failed}", compared_headline(compared));
     }
     let Some(side) = commands.sides.first() else { return "nothing was run".to_owned() };
     let Some(wall) = &side.wall else { return "no run finished".to_owned() };
@@ -153,6 +158,13 @@ fn compared_headline(compared: &Compared) -> String {
             format!("too noisy to decide: B takes {} of A's time{range}", percent(ratio.value))
         }
     }
+}
+
+/// What is certain about the CPU time.
+fn work_headline(work: &Compared) -> Option<String> {
+    let ratio = work.measured.and_then(|measured| measured.ratio)?;
+    let certain = matches!(work.verdict, Verdict::Slower | Verdict::Faster);
+    certain.then(|| format!("; CPU time {} for certain{}", change(ratio.value), range(&ratio)))
 }
 
 /// `3 of 10 runs of A failed (exit code 2)`; empty if none failed.
@@ -228,6 +240,17 @@ fn members(commands: &Commands, table: &mut Table) {
         );
         table.member("needed_runs", compared.needed);
     }
+    if let Some(work) = &commands.work {
+        let ratio = work.measured.and_then(|measured| measured.ratio);
+        table.member("cpu_verdict", work.verdict.key());
+        table.member(
+            "cpu_ratio",
+            json!({
+                "median": ratio.map(|it| it.value), "low": ratio.and_then(|it| it.low),
+                "high": ratio.and_then(|it| it.high),
+            }),
+        );
+    }
     for remark in remarks(commands) {
         table.note(remark);
     }
@@ -244,6 +267,10 @@ fn remarks(commands: &Commands) -> Vec<String> {
             let by = ratio.map_or(String::new(), |ratio| format!("{}; ", change(ratio.value)));
             remarks.push(format!("B relative to A: {by}rank test {}; runs alternated.", rank_test(ranks)));
         }
+        let cpu = commands.work.as_ref().and_then(|work| work.measured).and_then(|measured| measured.ratio);
+        remarks.extend(cpu.map(|ratio| {
+            format!("CPU time of B relative to A: {}{}. It cannot see waiting.", change(ratio.value), range(&ratio))
+        }));
         remarks.extend(compared.needed.map(|runs| {
             format!("To decide, about {} of each are needed (--runs).", plural(runs, "run", "runs"))
         }));

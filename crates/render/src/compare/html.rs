@@ -8,6 +8,7 @@ use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
 use super::distribution::{Side, drawing};
+use super::headline::headline;
 use super::words;
 use crate::format::{decimal, duration_ms, from_to_ms, percent, plural, printable, short};
 use crate::report::color;
@@ -33,14 +34,8 @@ pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut 
     let name = |runs: &[String]| printable(&runs.join(", "));
     let kicker =
         format!("stepscope compare · {} → {}", name(&comparison.base.runs), name(&comparison.new.runs));
-    let title = capital(&words::headline(comparison));
+    let title = headline(comparison);
     out.write_all(html_page(&title, &kicker, &sections).as_bytes())
-}
-
-/// Capitalises the first letter, as in a heading.
-fn capital(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn overview(comparison: &Comparison) -> Html {

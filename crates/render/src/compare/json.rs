@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use stepscope_diagnose::compare::{
     Basis, CategoryDelta, Comparison, Estimate, FindingKey, Measured, Next, OpDelta, PartCost, PartDelta,
-    ScopeDelta, SideFigures, Unit,
+    ScopeDelta, SideFigures, Unit, Verdict, WorkDelta,
 };
 
+use super::headline::headline;
 use super::words;
 
 /// Writes the comparison.
@@ -30,7 +31,7 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             Unit::Step => "step",
             Unit::Launch => "launch",
         },
-        "summary": words::headline(comparison),
+        "summary": headline(comparison),
         "ratio": {
             "median": ratio.map(|ratio| ratio.value),
             "low": ratio.and_then(|ratio| ratio.low),
@@ -65,6 +66,8 @@ pub fn compare_json(comparison: &Comparison) -> Value {
             Next::QuieterMachine => json!({"steps": null, "runs": null}),
         }),
         "remarks": words::remarks(comparison),
+        "pairs": comparison.pairs,
+        "work": comparison.work.iter().map(work).collect::<Vec<_>>(),
         "breakdown": comparison.breakdown.iter().map(category).collect::<Vec<_>>(),
         "scopes": comparison.scopes.iter().map(scope).collect::<Vec<_>>(),
         "ops": comparison.ops.iter().map(op).collect::<Vec<_>>(),
@@ -88,7 +91,22 @@ fn decided_by(basis: Basis) -> &'static str {
         Basis::Mean => "mean",
         Basis::Median => "median",
         Basis::BeyondLoad => "beyond_load",
+        Basis::Pairs => "pairs",
     }
+}
+
+fn work(delta: &WorkDelta) -> Value {
+    let WorkDelta { work, measured, verdict } = delta;
+    json!({
+        "metric": work.key(), "base": measured.base_ms, "new": measured.new_ms,
+        "ratio": measured.ratio.as_ref().map(estimate),
+        "change": match verdict {
+            Verdict::Slower => "more",
+            Verdict::Faster => "less",
+            Verdict::Same => "same",
+            Verdict::Unclear | Verdict::NotComparable => "unclear",
+        },
+    })
 }
 
 fn category(delta: &CategoryDelta) -> Value {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use stepscope_diagnose::compare::{Comparison, Verdict};
 
+use super::headline::headline;
 use super::words;
 use crate::format::{duration_ms, from_to_ms, name_cut, printable};
 
@@ -12,7 +13,7 @@ const TOP: usize = 8;
 
 /// Writes the comparison.
 pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "### {}\n", escaped(&words::headline(comparison)))?;
+    writeln!(out, "### {}\n", escaped(&headline(comparison)))?;
     let sides = [("BASE", &comparison.base), ("NEW", &comparison.new)];
     for (name, side) in sides {
         writeln!(out, "- {name}: {}", words::amount(side, comparison.unit))?;

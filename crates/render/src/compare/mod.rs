@@ -1,6 +1,7 @@
 //! A comparison as text, JSON, Markdown and one self-contained page.
 
 mod distribution;
+pub(crate) mod headline;
 mod html;
 pub(crate) mod json;
 pub(crate) mod markdown;

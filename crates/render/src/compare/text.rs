@@ -7,6 +7,7 @@ use stepscope_diagnose::compare::{
 };
 use stepscope_results::table::{Select, Table, columns};
 
+use super::headline::headline;
 use super::words;
 use crate::format::thousands;
 use crate::style::Style;
@@ -24,7 +25,7 @@ pub fn write_text(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", style.bold(&words::headline(comparison)))?;
+    writeln!(out, "{}", style.bold(&headline(comparison)))?;
     writeln!(out)?;
     for (name, side) in [("BASE", &comparison.base), ("NEW ", &comparison.new)] {
         writeln!(

@@ -1,117 +1,23 @@
-//! The sentences of a comparison, shared by text, Markdown, the page and the gate.
+//! The sentences of a comparison, shared by text, Markdown, the page and the gate. Its first line is in `headline`.
 
 use stepscope_analyze::steps::Origin;
 use stepscope_diagnose::compare::{
-    Basis, CategoryDelta, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured,
-    Next, OpDelta, OwnWork, PartChange, SideFigures, Unit, Verdict,
+    Basis, Comparison, Difference, Estimate, FindingKey, Likeness, Machines, Match, Measured, Next, OpDelta,
+    OwnWork, PartChange, SideFigures, Unit, Work, WorkDelta, WorkUnit,
 };
 use stepscope_diagnose::statistics::RankTest;
 use stepscope_trace::DeviceKind;
 
-use crate::format::{duration_ms, from_to_ms, name_cut, number, percent, plural, short};
-
-/// Number of causes in the first line.
-const CAUSES: usize = 2;
-/// A category with a smaller share of the change is not a cause.
-const CAUSE: f64 = 0.1;
-
-/// The result in one line: verdict, size, cause.
-pub(crate) fn headline(comparison: &Comparison) -> String {
-    let figure = comparison.deciding();
-    let Some((measured, ratio)) = figure.and_then(|figure| Some((figure, figure.ratio?))) else {
-        return match comparison.unit {
-            Unit::Step => "not comparable: a side has no steps".to_owned(),
-            Unit::Launch => format!("not comparable: {}", difference(&Difference::NoKernelInCommon)),
-        };
-    };
-    let what = what(comparison);
-    let times = from_to_ms(measured.base_ms, measured.new_ms);
-    match comparison.verdict {
-        Verdict::Slower | Verdict::Faster => {
-            let (word, (size, than)) = (comparison.verdict.key(), size(ratio.value));
-            let size = match comparison.decided_by {
-                Basis::BeyondLoad => format!(
-                    "{word}: {what} takes {size} {than} the load of the machine explains ({} expected, {} measured)",
-                    duration_ms(measured.base_ms),
-                    duration_ms(measured.new_ms)
-                ),
-                Basis::Mean | Basis::Median => format!("{word}: {what} takes {size} ({times})"),
-            };
-            let all: Vec<String> = std::iter::once(size).chain(causes(comparison)).collect();
-            all.join("; ")
-        }
-        Verdict::Same if comparison.decided_by == Basis::BeyondLoad => format!(
-            "no difference beyond the load of the machine: {what} takes {} instead of {}{}",
-            duration_ms(measured.new_ms),
-            duration_ms(measured.base_ms),
-            range(&ratio)
-        ),
-        Verdict::Same => format!("no difference: {what} takes {times}{}", range(&ratio)),
-        Verdict::Unclear => {
-            let certain: Vec<String> = comparison
-                .breakdown
-                .iter()
-                .filter(|delta| delta.proven())
-                .take(CAUSES)
-                .map(category_change)
-                .collect();
-            let whole = format!("{what} takes {times}{}", range(&ratio));
-            match &certain[..] {
-                [] => format!("unclear: {whole}, within the noise"),
-                certain => format!(
-                    "unclear: {} is significant, but the total is too noisy: {whole}",
-                    certain.join(" and ")
-                ),
-            }
-        }
-        Verdict::NotComparable => {
-            let why = comparison.comparability.differences.iter().find(|difference| difference.blocks());
-            format!("not comparable: {}", why.map_or_else(String::new, difference))
-        }
-    }
-}
+use crate::format::{bytes, duration_ms, from_to_ms, name_cut, number, percent, plural, prefixed, short};
 
 /// What the verdict is about.
-fn what(comparison: &Comparison) -> &'static str {
+pub(super) fn what(comparison: &Comparison) -> &'static str {
     match (comparison.unit, comparison.decided_by) {
         (Unit::Launch, _) => "a launch of the profiled kernels",
         (Unit::Step, Basis::Median) => "the median step",
         (Unit::Step, Basis::Mean | Basis::BeyondLoad) => "the mean step",
+        (Unit::Step, Basis::Pairs) => "the mean step of paired windows",
     }
-}
-
-/// `20.0 % longer`, `2.92 times as long`, `45.0 % less time`, and the word before what that is compared with.
-fn size(ratio: f64) -> (String, &'static str) {
-    match ratio {
-        ratio if ratio >= 2.0 => (format!("{} times as long", short(ratio)), "as"),
-        ratio if ratio >= 1.0 => (format!("{} longer", percent(ratio - 1.0)), "than"),
-        ratio => (format!("{} less time", percent(1.0 - ratio)), "than"),
-    }
-}
-
-/// What caused the difference: categories with a significant change in its direction, findings that appeared or
-/// disappeared.
-fn causes(comparison: &Comparison) -> Vec<String> {
-    let delta = comparison.mean.map_or(0.0, |mean| mean.delta_ms.value);
-    let moved = comparison
-        .breakdown
-        .iter()
-        .filter(|it| it.proven() && it.measured.delta_ms.value * delta.signum() >= CAUSE * delta.abs());
-    let moved = moved.take(CAUSES).map(category_change);
-    let (findings, word) = match comparison.verdict {
-        Verdict::Faster => (&comparison.findings.solved, "solved"),
-        _ => (&comparison.findings.new, "new"),
-    };
-    let findings = findings.iter().take(CAUSES).map(|it| format!("{} {word}", it.id));
-    let judged = comparison.breakdown.iter().any(|delta| delta.measured.delta_ms.low.is_some());
-    let none = judged && !comparison.breakdown.iter().any(CategoryDelta::proven);
-    let unexplained = none.then(|| "no category alone changed by more than its noise".to_owned());
-    moved.chain(findings).chain(unexplained).collect()
-}
-
-/// `input −36.8 ms`.
-fn category_change(delta: &CategoryDelta) -> String {
-    format!("{} {}", delta.category.key(), change_ms(delta.measured.delta_ms.value))
 }
 
 /// The figures of both sides with their names, the mean first.
@@ -121,13 +27,44 @@ pub(crate) fn figures(comparison: &Comparison) -> Vec<(&'static str, &Measured)>
     let all = match comparison.unit {
         Unit::Step => vec![
             ("mean step beyond load", left),
-            ("mean step", &comparison.mean),
+            (if comparison.pairs.is_some() { "paired step" } else { "mean step" }, &comparison.mean),
             ("median step", &comparison.median),
             ("90th percentile", &comparison.p90),
         ],
         Unit::Launch => vec![("one launch of each kernel profiled on both sides", &comparison.mean)],
     };
     all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?))).collect()
+}
+
+/// A figure of work in its own unit: `31.2 ms`, `1,204`, `3.1 MB`.
+pub(crate) fn work_amount(work: Work, value: f64) -> String {
+    match work.unit() {
+        WorkUnit::Ms => duration_ms(value),
+        WorkUnit::Bytes => bytes(value),
+        WorkUnit::Count if value >= 1e6 => prefixed(value),
+        WorkUnit::Count => number(value),
+    }
+}
+
+/// What a kind of work is called: `CPU time`.
+pub(crate) fn work_name(work: Work) -> &'static str {
+    match work {
+        Work::Cpu => "CPU time",
+        Work::Instructions => "instructions",
+        Work::Device => "device time",
+        Work::Launches => "launches",
+        Work::Copied => "bytes copied",
+        Work::Ops => "ops",
+    }
+}
+
+/// `CPU time +31.0 %`.
+pub(crate) fn work_change(delta: &WorkDelta) -> String {
+    let change = match delta.measured.ratio {
+        Some(ratio) => change(ratio.value),
+        None => format!("+{}", work_amount(delta.work, delta.measured.new_ms)),
+    };
+    format!("{} {change}", work_name(delta.work))
 }
 
 /// The unit of the ops' times.
@@ -180,11 +117,19 @@ pub(crate) fn explanation(comparison: &Comparison) -> Vec<String> {
             percent(figure.from_runs)
         ));
     }
+    let runs = comparison.base.runs.len().max(comparison.new.runs.len());
+    let from = if runs > 1 { "the runs and their steps" } else { "the scatter of the steps" };
     lines.push(format!(
-        "Assumed difference between runs of the same program: {} (standard deviation). Changes below {} are ignored.",
+        "Runs of the same program differ by {} (standard deviation), estimated from {from}. Changes below {} are ignored.",
         percent(comparison.run_to_run.deviation()),
         percent(comparison.margins.practical)
     ));
+    if let Some(pairs) = comparison.pairs {
+        lines = vec![format!(
+            "Decided by {} of windows that ran in turn: the signed-rank interval of their ratios.",
+            plural(pairs as u64, "pair", "pairs")
+        )];
+    }
     lines.extend(
         comparison.ranks.as_ref().map(|ranks| format!("Rank test of all steps: {}.", rank_test(ranks))),
     );
@@ -206,19 +151,27 @@ pub(crate) fn amount(side: &SideFigures, unit: Unit) -> String {
     }
 }
 
-/// The next step if there is no answer.
+/// The next step if there is no answer, as an imperative without its stop.
+pub(crate) fn next_step(next: Next) -> String {
+    match next {
+        Next::LongerRuns(steps) => format!("record at least {} per run", plural(steps, "step", "steps")),
+        Next::MoreRuns(runs) => format!("record {} per side in turn", plural(runs, "run", "runs")),
+        Next::QuieterMachine => "run with `stepscope gate --paired`".to_owned(),
+    }
+}
+
+/// The next step in detail.
 fn next(next: Next) -> String {
     match next {
-        Next::LongerRuns(steps) => {
-            format!("Next: record at least {} per run.", plural(steps, "step", "steps"))
-        }
-        Next::MoreRuns(runs) => format!(
-            "Next: record {} per side, alternating between BASE and NEW, and pass all of them (--base A --base B --new C --new D).",
-            plural(runs, "run", "runs")
+        Next::LongerRuns(_) => format!("Next: {}.", next_step(next)),
+        Next::MoreRuns(_) => format!(
+            "Next: {}, alternating between BASE and NEW, and pass all of them (--base A --base B --new C --new D).",
+            next_step(next)
         ),
-        Next::QuieterMachine => {
-            "Next: record again on an idle machine; more runs would not be enough.".to_owned()
-        }
+        Next::QuieterMachine => "Next: let both programs take turns step by step, so that both see the same machine: \
+                                 `stepscope gate --paired --base CMD --new CMD`. Or record again on an idle machine; \
+                                 more runs of this kind would not be enough."
+            .to_owned(),
     }
 }
 
@@ -377,15 +330,6 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks.extend(load(comparison));
     remarks.extend(machine(comparison));
     remarks.extend(comparison.next.map(next));
-    // How far runs differ matters only where there are steps to compare.
-    let one_run = comparison.base.runs.len().min(comparison.new.runs.len()) == 1;
-    if comparison.mean.is_some() && one_run && comparison.next != Some(Next::QuieterMachine) {
-        remarks.push(format!(
-            "One run per side: runs of the same program are assumed to differ by {}. To measure this instead, use several \
-             runs per side (--base A --base B --new C --new D).",
-            percent(comparison.run_to_run.deviation())
-        ));
-    }
     remarks
 }
 
@@ -436,21 +380,5 @@ pub(crate) fn matched(matched: Match) -> &'static str {
         Match::Type => "type",
         Match::BaseOnly => "base-only",
         Match::NewOnly => "new-only",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_go_with_what_follows() {
-        let said = |ratio| {
-            let (size, than) = size(ratio);
-            format!("{size} {than} the load explains")
-        };
-        assert_eq!(said(11.2), "11.2 times as long as the load explains");
-        assert_eq!(said(1.2), "20.0 % longer than the load explains");
-        assert_eq!(said(0.5), "50.0 % less time than the load explains");
     }
 }

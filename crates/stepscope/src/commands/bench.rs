@@ -6,6 +6,8 @@ mod infer;
 mod input;
 mod quantity;
 
+pub(crate) use quantity::words;
+
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
 use stepscope_render::compare as render;
 use stepscope_render::format::printable;
 use stepscope_session::side::run_of;
-use stepscope_session::{Hosts, Problem, Query};
+use stepscope_session::{Cause, Hosts, Problem, Query};
 
 use crate::exit::Exit;
 
@@ -51,7 +51,7 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SidesArgs {
     /// The profile before the change, then the one after it.
-    #[arg(value_names = ["BASE", "NEW"], num_args = 2, required_unless_present_all = ["base", "new"])]
+    #[arg(value_names = ["BASE", "NEW"], num_args = 2)]
     pair: Vec<PathBuf>,
     /// A recording before the change, instead of BASE; repeatable.
     #[arg(long, value_name = "PATH", requires = "new", conflicts_with = "pair")]
@@ -115,13 +115,28 @@ impl HostProfile {
 }
 
 impl SidesArgs {
+    /// What stands after --base and after --new.
+    #[cfg(unix)]
+    pub(crate) fn named(&self) -> (&[PathBuf], &[PathBuf]) {
+        (&self.base, &self.new)
+    }
+
+    pub(crate) fn margins(&self) -> Margins {
+        Margins { practical: self.min_effect, ..Margins::default() }
+    }
+
     /// Reads both sides. Profiles are read one after the other: each may fill much of the memory.
     pub(crate) fn load(&self, terminal: &Terminal) -> Result<Sides, Problem> {
         let (base, new) = match &self.pair[..] {
             [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
             _ => (&self.base[..], &self.new[..]),
         };
-        let margins = Margins { practical: self.min_effect, ..Margins::default() };
+        if base.is_empty() || new.is_empty() {
+            return Err(Problem::new(Cause::Usage, "nothing to compare")
+                .then("give the profile before the change and the one after it: BASE NEW")
+                .then("or several of each: --base A --base B --new C --new D"));
+        }
+        let margins = self.margins();
         let mut sides = Sides { base: Vec::new(), new: Vec::new(), margins, exit: Exit::Done };
         for (paths, to_new) in [(base, false), (new, true)] {
             for path in paths {

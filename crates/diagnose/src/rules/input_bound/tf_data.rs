@@ -95,7 +95,7 @@ fn code(stage: &str) -> Option<&'static str> {
     })
 }
 
-fn named(pipeline: &Pipeline) -> Option<String> {
+pub(super) fn named(pipeline: &Pipeline) -> Option<String> {
     if sort(pipeline) == Sort::Generator {
         return Some(as_code("Generator"));
     }

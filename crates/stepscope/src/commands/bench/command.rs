@@ -92,16 +92,22 @@ impl CommandArgs {
             [base, new] => Some(compare(&walls(base), &walls(new))),
             _ => None,
         };
-        render::Commands { sides, compared, warmup: u64::from(self.warmup), stopped: outcome.stopped }
+        let work = match &sides[..] {
+            [base, new] => Some(compare(&cpu_times(base), &cpu_times(new))),
+            _ => None,
+        };
+        render::Commands { sides, compared, work, warmup: u64::from(self.warmup), stopped: outcome.stopped }
     }
 }
 
-/// Is B slower than A by more than the limit, beyond noise?
+/// Is B slower than A by more than the limit, beyond noise? Where that is too noisy to decide, its CPU time decides.
 fn slower_than(figures: &render::Commands, limit: f64) -> bool {
-    figures.compared.as_ref().is_some_and(|compared| {
+    let beyond = |compared: &render::Compared| {
         let ratio = compared.measured.as_ref().and_then(|measured| measured.ratio);
         compared.verdict == Verdict::Slower && ratio.is_some_and(|ratio| ratio.value > 1.0 + limit)
-    })
+    };
+    let unclear = figures.compared.as_ref().is_some_and(|wall| wall.verdict == Verdict::Unclear);
+    figures.compared.as_ref().is_some_and(beyond) || (unclear && figures.work.as_ref().is_some_and(beyond))
 }
 
 /// An error where a command never ran to its end, or failed every time: its times mean nothing then.
@@ -162,6 +168,10 @@ fn side(command: &[OsString], runs: &[Run]) -> render::Side {
 
 fn walls(side: &render::Side) -> Vec<f64> {
     side.runs.iter().map(|run| run.wall_ms).collect()
+}
+
+fn cpu_times(side: &render::Side) -> Vec<f64> {
+    side.runs.iter().map(|run| run.user_ms + run.system_ms).collect()
 }
 
 fn summary(values: &[f64]) -> Option<render::Summary> {

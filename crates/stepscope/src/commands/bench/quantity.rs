@@ -43,7 +43,7 @@ pub(super) fn header(text: &str) -> Result<(String, String), String> {
 }
 
 /// Splits a command line into words as a shell does: spaces separate, quotes and backslashes protect.
-pub(super) fn words(text: &str) -> Result<Vec<OsString>, String> {
+pub(crate) fn words(text: &str) -> Result<Vec<OsString>, String> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -29,9 +29,9 @@ pub(super) struct AgainArgs {
     #[arg(long, value_name = "N", default_value_t = 6, requires = "retries",
         value_parser = clap::value_parser!(u8).range(2..=Confidence::MOST_LOOKS as i64))]
     max_runs: u8,
-    /// With --retries: start no further recording after this time, e.g. 10m.
-    #[arg(long, value_name = "TIME", requires = "retries", value_parser = some_time)]
-    budget: Option<Duration>,
+    /// With --retries: start no further recording after this time, e.g. 10m. With --paired: decide by then [default: 5m].
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    time_budget: Option<Duration>,
     /// With --retries: keep the recordings in this folder.
     #[arg(long, value_name = "DIR", requires = "retries")]
     keep: Option<PathBuf>,
@@ -50,6 +50,22 @@ pub(super) struct Again<'a> {
 }
 
 impl AgainArgs {
+    /// How long the gate may take.
+    #[cfg(unix)]
+    pub(super) fn budget(&self) -> Option<Duration> {
+        self.time_budget
+    }
+
+    /// An error where runs are to be recorded again and nobody says how.
+    pub(super) fn can_retry(&self, wanted: bool) -> Result<(), Problem> {
+        if !wanted || self.retries.is_some() {
+            return Ok(());
+        }
+        Err(Problem::new(Cause::Usage, "no command for --on-unclear retry")
+            .then("more runs have to be recorded by a command of yours")
+            .then("give it with --retries CMD"))
+    }
+
     /// What may be recorded again, given the number of runs per side; `None` without --retries.
     pub(super) fn ready(&self, runs: usize) -> Result<Option<Again<'_>>, Problem> {
         let Some(command) = &self.retries else { return Ok(None) };
@@ -87,7 +103,7 @@ impl Again<'_> {
 
     /// Records one more run per side and adds it; `false` where the budget is spent.
     pub(super) fn round(&mut self, sides: &mut Sides, terminal: &Terminal) -> Result<bool, Problem> {
-        let late = self.args.budget.is_some_and(|budget| self.begun.elapsed() >= budget);
+        let late = self.args.time_budget.is_some_and(|budget| self.begun.elapsed() >= budget);
         if self.round == self.rounds || late {
             return Ok(false);
         }
