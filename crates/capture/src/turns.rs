@@ -18,8 +18,7 @@ use crate::bench::Stop;
 use program::Program;
 
 /// The module that programs report with, and the name that it is imported by.
-pub const MODULE: (&str, &str) =
-    ("stepscope_turns.py", include_str!("turns/stepscope_turns.py"));
+pub const MODULE: (&str, &str) = ("stepscope_turns.py", include_str!("turns/stepscope_turns.py"));
 
 /// One program.
 #[derive(Clone, Debug)]

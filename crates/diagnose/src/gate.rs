@@ -140,7 +140,12 @@ pub struct Gate {
 impl Gate {
     /// The worst outcome of all checks.
     pub fn worst(&self) -> Outcome {
-        self.checks.iter().filter(|check| !check.advisory).map(|check| check.outcome).max().unwrap_or(Outcome::Passed)
+        self.checks
+            .iter()
+            .filter(|check| !check.advisory)
+            .map(|check| check.outcome)
+            .max()
+            .unwrap_or(Outcome::Passed)
     }
 }
 
@@ -455,10 +460,12 @@ mod tests {
         assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:dense/MatMul", FIVE_PERCENT), Outcome::Passed);
         assert_eq!(outcome(&with_op(4.0), &with_op(4.0), "op:Conv2D", FIVE_PERCENT), Outcome::Missing);
         for variant in ["_MklMatMul", "_FusedMatMul", "_MklNativeFusedMatMul"] {
-            let renamed = |ms| with_op(ms).map(|mut run| {
-                run.ops.iter_mut().for_each(|op| op.op_type = variant.to_owned());
-                run
-            });
+            let renamed = |ms| {
+                with_op(ms).map(|mut run| {
+                    run.ops.iter_mut().for_each(|op| op.op_type = variant.to_owned());
+                    run
+                })
+            };
             assert_eq!(outcome(&renamed(4.0), &renamed(5.0), "op:MatMul", FIVE_PERCENT), Outcome::Failed);
         }
         let mut retraces = with_op(4.0);

@@ -116,7 +116,13 @@ pub struct KeptOp(String, String, bool, f64, f64);
 
 impl KeptOp {
     fn of(op: &OpTime) -> Self {
-        KeptOp(kept_name(&op.name), op.op_type.clone(), op.on_device, rounded(op.ms_per_step), rounded(op.count_per_step))
+        KeptOp(
+            kept_name(&op.name),
+            op.op_type.clone(),
+            op.on_device,
+            rounded(op.ms_per_step),
+            rounded(op.count_per_step),
+        )
     }
 
     fn op(&self) -> OpTime {

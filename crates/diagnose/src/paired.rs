@@ -60,16 +60,14 @@ fn measure(pairs: &[(f64, f64)], between: f64, confidence: Confidence) -> Option
     means.sort_by(f64::total_cmp);
     let value = median(&means)?;
     let n = logs.len() as f64;
-    let from_end = (n * (n + 1.0) / 4.0
-        - confidence.normal() * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
-    .floor();
+    let from_end =
+        (n * (n + 1.0) / 4.0 - confidence.normal() * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt()).floor();
     let ends = (from_end >= 0.0)
         .then(|| Some((*means.get(from_end as usize)?, *means.iter().rev().nth(from_end as usize)?)))
         .flatten();
     let from_runs = Confidence::default().normal() * std::f64::consts::SQRT_2 * between;
-    let ends = ends.map(|(low, high)| {
-        (value - (value - low).hypot(from_runs), value + (high - value).hypot(from_runs))
-    });
+    let ends = ends
+        .map(|(low, high)| (value - (value - low).hypot(from_runs), value + (high - value).hypot(from_runs)));
     let base = median(&pairs.iter().map(|(base, _)| *base).collect::<Vec<_>>())?;
     let (low, high) = (ends.map(|ends| ends.0.exp()), ends.map(|ends| ends.1.exp()));
     Some(Measured {

@@ -117,7 +117,10 @@ fn timed((runs, machine, work): Times) -> Vec<Run> {
     let one = |(place, steps_ms): (usize, Vec<f64>)| Run {
         label: format!("run {}", place + 1),
         steps_ms: steps_ms.into_iter().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
-        work: Work::ALL.into_iter().filter_map(|kind| Some((kind, work.get(kind.key())?.get(place)?.clone()))).collect(),
+        work: Work::ALL
+            .into_iter()
+            .filter_map(|kind| Some((kind, work.get(kind.key())?.get(place)?.clone())))
+            .collect(),
         setting: setting.clone(),
         ..Run::default()
     };

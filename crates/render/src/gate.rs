@@ -52,7 +52,13 @@ impl Judgement<'_> {
         let unclear = self.gate.comparable && self.gate.worst() == Outcome::Unclear;
         let more = "give more time (--time-budget), or use longer steps";
         let next = self.comparison.next.map_or_else(
-            || if self.comparison.pairs.is_some() { more.to_owned() } else { "record more runs per side in turn, or run with `stepscope gate --paired`".to_owned() },
+            || {
+                if self.comparison.pairs.is_some() {
+                    more.to_owned()
+                } else {
+                    "record more runs per side in turn, or run with `stepscope gate --paired`".to_owned()
+                }
+            },
             words::next_step,
         );
         let waits = self.gate.checks.iter().any(|check| matches!(check.metric, Metric::Work(_)));

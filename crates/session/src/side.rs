@@ -11,8 +11,8 @@ use stepscope_analyze::work::ops::{Ops, Where};
 use stepscope_analyze::work::programs::Programs;
 use stepscope_diagnose::Facts;
 use stepscope_diagnose::compare::{FindingKey, OpTime, PartCost, Run, Work};
-use stepscope_diagnose::{Finding, diagnose};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
+use stepscope_diagnose::{Finding, diagnose};
 use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
 
 use crate::{HostProfile, Hosts, Problem, SavedRun};
@@ -102,7 +102,8 @@ fn work_of(run: &Run, facts: &Facts) -> Vec<(Work, Vec<f64>)> {
         work.push((Work::Launches, device().filter(|op| !is_copy(op)).map(|op| op.count_per_step).sum()));
     }
     let copied = facts.detail.as_ref().and_then(|detail| {
-        let bytes: Option<u64> = detail.copies.moved.iter().filter_map(|moved| moved.bytes).reduce(|a, b| a + b);
+        let bytes: Option<u64> =
+            detail.copies.moved.iter().filter_map(|moved| moved.bytes).reduce(|a, b| a + b);
         bytes.map(|bytes| bytes as f64 / detail.steps.max(1) as f64)
     });
     work.extend(copied.map(|bytes| (Work::Copied, bytes)));

@@ -137,9 +137,7 @@ fn the_page_stands_alone_and_has_both_sides() {
     let output = run(&["compare", &pair.base, &pair.slow, "--html", &file]);
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (0, file.as_str()));
     let page = std::fs::read_to_string(&file).unwrap();
-    for wanted in
-        [&pair.base, &pair.slow, "<h1>Slower by 20 %", "<svg", ">MatMul<"]
-    {
+    for wanted in [&pair.base, &pair.slow, "<h1>Slower by 20 %", "<svg", ">MatMul<"] {
         assert!(page.contains(wanted), "{wanted} is missing");
     }
     assert!(!page.contains("http://") && !page.contains("https://"));
@@ -326,7 +324,10 @@ fn kernels_that_were_profiled_one_by_one_are_compared_per_launch() {
     assert!((told["ratio"]["median"].as_f64().unwrap() - 0.6).abs() < 1e-9, "{}", told["ratio"]);
     assert_eq!(told["ops"][0]["name"], "gemm");
     let text = String::from_utf8(run(&["compare", &base, &new]).stdout).unwrap();
-    assert!(text.starts_with("Faster by 40 % [37, 43] (a launch of the profiled kernels): 5.0 → 3.0 ms"), "{text}");
+    assert!(
+        text.starts_with("Faster by 40 % [37, 43] (a launch of the profiled kernels): 5.0 → 3.0 ms"),
+        "{text}"
+    );
     assert_eq!(code(&run(&["gate", &new, &base])), 1, "a regression stops");
     assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:gemm"])), 1);
     assert_eq!(code(&run(&["gate", &new, &base, "--metric", "op:relu"])), 0);
@@ -343,10 +344,16 @@ fn what_is_too_noisy_to_decide_is_an_outcome_of_its_own() {
     let gate = |more: &[&str]| run(&[&["gate", &pair.base, &pair.slow], more].concat());
     let passed = gate(&["--junit", junit.to_str().unwrap(), &summary_flag]);
     let said = String::from_utf8_lossy(&passed.stdout).into_owned();
-    assert!(code(&passed) == 0 && said.starts_with("gate unclear, passes (limit +5.0 %). Cannot decide"), "{said}");
+    assert!(
+        code(&passed) == 0 && said.starts_with("gate unclear, passes (limit +5.0 %). Cannot decide"),
+        "{said}"
+    );
     assert!(said.contains("\n  next: "), "{said}");
     let junit = std::fs::read_to_string(junit).unwrap();
-    assert!(junit.contains("failures=\"0\" skipped=\"1\"") && junit.contains("<skipped message=\"step.mean"), "{junit}");
+    assert!(
+        junit.contains("failures=\"0\" skipped=\"1\"") && junit.contains("<skipped message=\"step.mean"),
+        "{junit}"
+    );
     let summary = std::fs::read_to_string(summary).unwrap();
     assert!(summary.contains("> [!WARNING]\n> Too noisy to decide. Next: "), "{summary}");
     assert_eq!(json(&gate(&["--json"]))["outcome"], "unclear");
@@ -401,7 +408,9 @@ fn compare_gate_and_journal_decide_labelled_pairs_and_never_contradict_each_othe
         for entry in std::fs::read_dir(corpus.join(group)).unwrap() {
             let fixed = entry.unwrap().path();
             let name = fixed.file_name().unwrap().to_str().unwrap().to_owned();
-            let Some(slow) = name.strip_suffix("_fixed").map(|slow| fixed.with_file_name(slow)) else { continue };
+            let Some(slow) = name.strip_suffix("_fixed").map(|slow| fixed.with_file_name(slow)) else {
+                continue;
+            };
             let change = change_per_noise(&steps_of(&slow), &steps_of(&fixed));
             let paths = [slow.to_str().unwrap(), fixed.to_str().unwrap()];
             for (base, new, wanted) in [(paths[0], paths[1], "faster"), (paths[1], paths[0], "slower")] {

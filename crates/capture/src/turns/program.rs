@@ -221,7 +221,8 @@ fn steps_of(text: &str) -> Option<Vec<Step>> {
         let mut next = || numbers.next();
         let (wall, cpu, instructions) = (next()?, next()?, next()?);
         let ms = |text: &str| text.parse::<f64>().ok().filter(|ns| ns.is_finite()).map(|ns| ns / 1e6);
-        let instructions = if instructions.is_empty() { None } else { Some(instructions.parse::<f64>().ok()?) };
+        let instructions =
+            if instructions.is_empty() { None } else { Some(instructions.parse::<f64>().ok()?) };
         Some(Step { wall_ms: ms(wall)?, cpu_ms: ms(cpu)?, instructions })
     };
     text.split(',').map(step).collect()

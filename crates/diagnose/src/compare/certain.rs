@@ -83,7 +83,9 @@ pub(super) fn part_by_whole(decided: &Measured, mean: &Measured, parts: &mut [Ca
     let delta = mean.delta_ms.value;
     let same_way = delta * decided.delta_ms.value > 0.0;
     let explains = |part: &&mut CategoryDelta| share(part, delta) >= EXPLAINS;
-    let Some(part) = parts.iter_mut().find(explains).filter(|part| same_way && !part.proven()) else { return };
+    let Some(part) = parts.iter_mut().find(explains).filter(|part| same_way && !part.proven()) else {
+        return;
+    };
     let of_whole = part.measured.delta_ms.value / decided.delta_ms.value;
     part.measured = with_ends(&part.measured, &decided.delta_ms, of_whole);
 }

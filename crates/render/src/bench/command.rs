@@ -269,7 +269,11 @@ fn remarks(commands: &Commands) -> Vec<String> {
         }
         let cpu = commands.work.as_ref().and_then(|work| work.measured).and_then(|measured| measured.ratio);
         remarks.extend(cpu.map(|ratio| {
-            format!("CPU time of B relative to A: {}{}. It cannot see waiting.", change(ratio.value), range(&ratio))
+            format!(
+                "CPU time of B relative to A: {}{}. It cannot see waiting.",
+                change(ratio.value),
+                range(&ratio)
+            )
         }));
         remarks.extend(compared.needed.map(|runs| {
             format!("To decide, about {} of each are needed (--runs).", plural(runs, "run", "runs"))

@@ -22,7 +22,9 @@ const LOAD: f64 = 0.10;
 pub(crate) fn headline(comparison: &Comparison) -> String {
     let Some(figure) = shown(comparison).filter(|figure| figure.ratio.is_some()) else {
         return match comparison.unit {
-            Unit::Step if comparison.pairs.is_some() => "Cannot decide: no pair of windows was measured".to_owned(),
+            Unit::Step if comparison.pairs.is_some() => {
+                "Cannot decide: no pair of windows was measured".to_owned()
+            }
             Unit::Step => "Not comparable: a side has no steps".to_owned(),
             Unit::Launch => format!("Not comparable: {}", difference(&Difference::NoKernelInCommon)),
         };
@@ -74,7 +76,8 @@ fn size(comparison: &Comparison, figure: &Measured) -> String {
     let word = if slower { "Slower" } else { "Faster" };
     // A figure decided by another one of the same step has an interval of its own that says less.
     let decides = comparison.deciding() == Some(figure);
-    let range = figure.ratio.filter(|_| decides).and_then(|ratio| brackets(&ratio, slower)).unwrap_or_default();
+    let range =
+        figure.ratio.filter(|_| decides).and_then(|ratio| brackets(&ratio, slower)).unwrap_or_default();
     format!("{word} by {}{range}{about}", brief_percent((ratio - 1.0).abs()))
 }
 
@@ -104,7 +107,8 @@ fn unclear(comparison: &Comparison, figure: &Measured) -> String {
         format!("{} are not enough on this machine", plural(pairs as u64, "pair", "pairs"))
     } else if comparison.machine_explains {
         "the machine alone can explain the difference".to_owned()
-    } else if figure.from_steps.is_none_or(|by_steps| by_steps > figure.from_runs && comparison.varied < LOAD) {
+    } else if figure.from_steps.is_none_or(|by_steps| by_steps > figure.from_runs && comparison.varied < LOAD)
+    {
         "too few steps".to_owned()
     } else if comparison.base.runs.len().min(comparison.new.runs.len()) > 1 {
         format!("runs of the same program differ by {}", brief_percent(comparison.run_to_run.deviation()))
@@ -204,7 +208,11 @@ fn significant(value: f64) -> String {
 /// `12 %`, `3.4 %`.
 fn brief_percent(share: f64) -> String {
     let value = share * 100.0;
-    if value.abs() >= 9.95 || value == value.round() { format!("{value:.0} %") } else { format!("{value:.1} %") }
+    if value.abs() >= 9.95 || value == value.round() {
+        format!("{value:.0} %")
+    } else {
+        format!("{value:.1} %")
+    }
 }
 
 #[cfg(test)]

@@ -64,9 +64,8 @@ impl PairedArgs {
     ) -> Result<(Gate, Comparison), Problem> {
         let sides = self.sides(base, new)?;
         let labels = [label(&sides[0]), label(&sides[1])];
-        let stop = Stop::on_interrupt().map_err(|error| {
-            Problem::new(Cause::Usage, "cannot watch for Ctrl-C").then(error.to_string())
-        })?;
+        let stop = Stop::on_interrupt()
+            .map_err(|error| Problem::new(Cause::Usage, "cannot watch for Ctrl-C").then(error.to_string()))?;
         let warm_up = usize::from(self.warm_up);
         let plan = Plan { sides, warm_up, patience: PATIENCE, stop: stop.clone() };
         let mut source = Source::start(plan, terminal)?;
@@ -117,10 +116,8 @@ impl PairedArgs {
                 Ok([side(base)?, side(new)?])
             }
             ([], [], Some(base), Some(new)) if !self.command.is_empty() => {
-                let side = |folder: &PathBuf| Side {
-                    command: self.command.clone(),
-                    folder: Some(folder.clone()),
-                };
+                let side =
+                    |folder: &PathBuf| Side { command: self.command.clone(), folder: Some(folder.clone()) };
                 Ok([side(base), side(new)])
             }
             _ => Err(usage()),
@@ -211,8 +208,7 @@ fn whole_run(plan: &Plan, place: usize) -> Result<Option<Window>, Problem> {
         return Err(failed(place, run.said.lines().last().unwrap_or("it failed without a message")));
     }
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let step =
-        PairedStep { wall_ms: ms(run.wall), cpu_ms: ms(run.user + run.system), instructions: None };
+    let step = PairedStep { wall_ms: ms(run.wall), cpu_ms: ms(run.user + run.system), instructions: None };
     Ok(Some(vec![step]))
 }
 
