@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use stepscope_read::files;
 
 use super::{Plan, Side, Step, TurnsError};
 
@@ -179,7 +180,7 @@ impl Program {
     }
 
     fn failure(&self) -> TurnsError {
-        let said = fs::read(&self.errors).unwrap_or_default();
+        let said = files::read(&self.errors).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
         TurnsError::Failed(last.chars().take(SHOWN).collect())
