@@ -18,10 +18,11 @@ const ORDER: &[&[&str]] = &[
     &["steps"],
     &["breakdown"],
     &["context"],
-    &["analysis", "coverage", "window"],
+    &["analysis", "coverage", "job", "window"],
     &["work"],
     &["time"],
     &["input", "memory", "devices", "recording"],
+    &["ranks"],
     &["session"],
 ];
 

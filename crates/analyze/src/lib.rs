@@ -4,7 +4,7 @@
 //! Data flows through the rooms in one direction, which `cargo xtask check` enforces:
 //! [`vocabulary`] (what names mean) → [`states`] (what each track does from moment to moment) → [`steps`] (found) →
 //! [`breakdown`] (swept and classified) → [`Context`] → [`work`], [`time`], [`input`], [`memory`], [`devices`] and
-//! [`recording`] (one question each) → [`session`] (what all hosts of a session say together).
+//! [`recording`] (one question each) → [`ranks`] (what each rank does) → [`session`] (what all hosts of a session say together).
 //!
 //! A [`Context`] wraps one host's trace and computes shared results on first use. Each [`Analysis`] is *partial*
 //! (one host) → *merge* → *finish*, so that a session of many hosts needs no more memory than one trace and the
@@ -20,7 +20,9 @@ pub mod curves;
 pub mod devices;
 mod host_trace;
 pub mod input;
+pub mod job;
 pub mod memory;
+pub mod ranks;
 pub mod recording;
 pub mod session;
 #[cfg(test)]

@@ -52,6 +52,15 @@ pub(crate) mod array {
     }
 }
 
+/// Where [`mixed`] begins.
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a. Ranks that were analysed on different machines, by different builds, must agree on what they exchanged; a
+/// hasher for tables in memory promises that for one build only.
+pub(crate) fn mixed(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Keeps at most `most` elements in runs of neighbours that lie evenly apart, so that what recurs every few elements is
 /// still seen to do so.
 pub(crate) fn thin<T>(all: &mut Vec<T>, most: usize) {

@@ -6,8 +6,10 @@
 //! was found instead of a profile.
 
 mod foreign;
+mod jobs;
 mod known;
 mod names;
+mod parts;
 mod recognise;
 mod together;
 mod walk;
@@ -26,8 +28,10 @@ use crate::input::Input;
 use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use foreign::Foreign;
+use jobs::joined;
 pub use known::Known;
 pub use names::{head_bytes, may_be_profile, may_hold_profiles};
+use parts::name_parts;
 use together::{recorded_together, runs_of};
 use walk::walk;
 

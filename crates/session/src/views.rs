@@ -6,7 +6,7 @@ use stepscope_results::Table;
 use stepscope_results::views::{self, View};
 
 use crate::problem::missed;
-use crate::{HostProfile, Hosts, Problem};
+use crate::{HostProfile, Hosts, Problem, Profile};
 
 impl Hosts<'_> {
     /// A view's table made with `make` (its own or another grouping), and what it covers.
@@ -58,5 +58,12 @@ impl views::Hosts for Visits<'_, '_> {
 impl views::Hosts for HostProfile {
     fn visit(&self, of: &(dyn Fn(usize, &Context<'_>) + Sync)) {
         of(0, &self.context());
+    }
+}
+
+/// All hosts that are open.
+impl views::Hosts for Profile {
+    fn visit(&self, of: &(dyn Fn(usize, &Context<'_>) + Sync)) {
+        self.hosts.iter().enumerate().for_each(|(number, loaded)| of(number, &loaded.context()));
     }
 }

@@ -79,6 +79,9 @@ impl Sums {
             if device.0 & copies.0 != 0 {
                 self.hidden_copies += time;
             }
+        } else if host.has(State::HostCompute) && host.has(State::Communication) {
+            // Processors exchange on threads of their own.
+            self.hidden_communication += time;
         }
     }
 }

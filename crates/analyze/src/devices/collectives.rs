@@ -5,26 +5,30 @@
 //! rank alone, waiting for others looks like communication. Only the same collective on all ranks shows the
 //! difference: the others wait for the last to start, and what follows is the transfer.
 //!
-//! Equal collectives can only be distinguished by their order, which fails if ranks also exchange data with
-//! unrecorded ranks: ranks whose calls do not overlap in time did not take part in the same collective.
+//! Some recorders number a collective alike on all ranks. Without that, equal collectives can only be distinguished by
+//! their order, which fails if ranks also exchange data with unrecorded ranks: ranks whose calls do not overlap in time
+//! did not take part in the same collective.
 //!
-//! Ranks are devices, of one host or of many. Hosts' clocks differ; [`clock`] puts them on one. Ranks of hosts whose
-//! clocks cannot be compared are left out.
+//! Ranks are devices, of one host or of many; without devices, processes, or replicas inside one ([`on_host`]). Hosts'
+//! clocks differ; [`clock`] puts them on one. Ranks of hosts whose clocks cannot be compared are left out.
 //!
 //! One partial result per host ([`CollectivesPartial::of`]) → [`CollectivesPartial::merge`] →
 //! [`CollectivesPartial::align`].
 
 pub mod clock;
+mod meetings;
+mod on_device;
+mod on_host;
 
-use rustc_hash::FxHashMap;
-use stepscope_trace::{Datum, Dur, EventId, Span, StrId, Time, Trace, Track, TrackKind};
+use stepscope_trace::{Datum, Dur, EventId, Span, Trace};
 
 use crate::analysis::Analysis;
 use crate::context::Context;
-use crate::vocabulary::Role;
-use crate::vocabulary::names::kernel_short_name;
+use crate::states::host_collectives::group_size;
 
-use clock::{Clocks, Precision, clocks_of};
+use clock::{Clocks, clocks_of};
+pub use meetings::{HeldStep, RankRun, RankWaiting, Waiting};
+use meetings::{shared, split};
 
 /// Number of collectives kept per rank; later ones are ignored. Enough for thousands of steps, in a megabyte or
 /// two.
@@ -35,13 +39,23 @@ const COMMON: f64 = 0.5;
 /// One collective on one rank.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Run {
+    /// The number that the recorder gives it on all ranks; without one, the step and the order count.
+    #[serde(default)]
+    at: Option<i64>,
     /// The step number.
     step: i64,
     /// What it exchanges and with whom: name, group and size.
     what: u64,
     /// How many equal ones came before it in the step.
     nth: u32,
+    /// From the rank's arrival to the end.
     span: Span,
+    /// How much of that passes before the exchange itself begins.
+    #[serde(default)]
+    setup: Dur,
+    /// The number of elements that it exchanges, if the recorder says.
+    #[serde(default)]
+    elements: Option<u64>,
     /// For pictures of the trace; not part of a partial that is stored.
     #[serde(skip)]
     event: Option<EventId>,
@@ -49,13 +63,19 @@ struct Run {
 
 impl Run {
     fn key(&self) -> (i64, u64, u32) {
-        (self.step, self.what, self.nth)
+        (self.at.unwrap_or(self.step), self.what, self.nth)
     }
 }
 
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rank {
     name: String,
+    /// Its place in the host if that has several without devices, such as a replica's; empty elsewhere.
+    #[serde(default)]
+    inside: String,
+    /// A processor, rather than a device?
+    #[serde(default)]
+    on_host: bool,
     /// Its host, which has one clock; empty in partials of older versions.
     #[serde(default)]
     host: String,
@@ -81,6 +101,8 @@ pub struct CollectivesPartial {
 pub struct Collectives {
     /// How long ranks wait for one another; `None` of one rank.
     pub waiting: Option<Waiting>,
+    /// Ranks of one group that were recorded and can be compared; 0 without any.
+    pub recorded: usize,
     /// Ranks of the job, recorded or not; `None` if no recorder says.
     pub world_size: Option<u64>,
     /// How the hosts' clocks stand to one another; `None` if there is one clock.
@@ -92,35 +114,12 @@ impl Analysis for CollectivesPartial {
 
     /// The collectives of one host in the counted steps.
     fn of(context: &Context) -> Self {
-        let trace = context.trace;
-        let breakdown = context.breakdown();
-        let keys = Keys::of(trace);
-        let mut ranks = Vec::new();
-        for device in &breakdown.devices {
-            let Some(process) = device.process else { continue };
-            let steps = breakdown.steps.all.iter().zip(&device.steps);
-            let windows: Vec<(i64, Span)> = steps
-                .filter(|(step, _)| step.excluded.is_none())
-                .map(|(step, shares)| (step.number, shares.work))
-                .collect();
-            let own = |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
-            let mut runs: Vec<Run> = trace
-                .tracks()
-                .iter()
-                .filter(own)
-                .flat_map(|track| collectives_on(context, track, &windows, &keys))
-                .take(KEPT)
-                .collect();
-            if runs.is_empty() {
-                continue;
-            }
-            runs.sort_unstable_by_key(|run| (run.step, run.what, run.span.start));
-            number(&mut runs);
-            let name = format!("{} {}", context.host, trace.str(trace.process(process).name));
-            let (host, wall_ns) = (context.host.clone(), trace.clock().wall_ns_at_origin);
-            ranks.push(Rank { name, host, wall_ns, runs, steps: windows.len().max(1) });
+        let mut ranks = on_device::ranks(context);
+        if ranks.is_empty() && !context.states().has_device {
+            ranks = on_host::ranks(context);
         }
-        CollectivesPartial { ranks, world_size: world_size(trace) }
+        let of_group = if ranks.is_empty() { None } else { group_size(context.trace) };
+        CollectivesPartial { ranks, world_size: world_size(context.trace).max(of_group) }
     }
 
     /// Adds another host.
@@ -133,11 +132,11 @@ impl Analysis for CollectivesPartial {
     fn bound(&mut self) {
         const RUNS: usize = 2_048;
         for rank in self.ranks.iter_mut().filter(|rank| rank.runs.len() > RUNS) {
-            let steps = |runs: &[Run]| runs.chunk_by(|a, b| a.step == b.step).count();
+            let steps = |runs: &[Run]| runs.chunk_by(|a, b| a.step == b.step).count().max(1);
             let all = steps(&rank.runs);
             // The step in which the limit falls goes too, unless it is the only one.
-            let cut = rank.runs[RUNS].step;
-            let whole = rank.runs.partition_point(|run| run.step < cut);
+            let cut = rank.runs[RUNS].key().0;
+            let whole = rank.runs.partition_point(|run| run.key().0 < cut);
             rank.runs.truncate(if whole == 0 { RUNS } else { whole });
             rank.steps = (rank.steps * steps(&rank.runs)).div_ceil(all.max(1)).max(1);
         }
@@ -146,7 +145,8 @@ impl Analysis for CollectivesPartial {
     fn finish(self) -> Collectives {
         let world_size = self.world_size;
         let ranks = self.align();
-        Collectives { waiting: ranks.waiting(), world_size, clocks: ranks.clocks }
+        let recorded = ranks.ranks.len();
+        Collectives { waiting: ranks.waiting(), recorded, world_size, clocks: ranks.clocks }
     }
 }
 
@@ -167,7 +167,16 @@ impl CollectivesPartial {
                 .for_each(|run| run.span = Span::new(run.span.start - late, run.span.end - late));
             true
         });
+        name_without_host(&mut ranks);
         Aligned { ranks, clocks }
+    }
+}
+
+/// Where all ranks are inside one process, its name says nothing.
+fn name_without_host(ranks: &mut [Rank]) {
+    let one = ranks.windows(2).all(|two| two[0].host == two[1].host);
+    if one && ranks.iter().all(|rank| !rank.inside.is_empty()) {
+        ranks.iter_mut().for_each(|rank| rank.name.clone_from(&rank.inside));
     }
 }
 
@@ -226,7 +235,10 @@ impl Aligned {
             for run in &rank.runs {
                 let (Some(meeting), Some(event)) = (meetings.get(&run.key()), run.event) else { continue };
                 let (host, last) = (rank.host.clone(), meeting.last == number);
-                runs.push(RankRun { host, event, waited: meeting.waited_by(run), last });
+                // The event begins when the exchange does; what passed before is not part of its picture.
+                let waited = (meeting.waited_by(run) - run.setup).at_least_zero();
+                let (rank, step) = (rank.name.clone(), run.step);
+                runs.push(RankRun { rank, host, step, event, waited, last });
             }
         }
         runs
@@ -244,64 +256,13 @@ fn world_size(trace: &Trace) -> Option<u64> {
     }
 }
 
-/// The keys under which Kineto describes a collective.
-struct Keys {
-    wanted: Vec<StrId>,
-}
-
-impl Keys {
-    fn of(trace: &Trace) -> Self {
-        let names = ["Process Group Name", "Collective name", "In msg nelems", "dtype"];
-        Keys { wanted: names.iter().filter_map(|name| trace.strings().find(name)).collect() }
-    }
-}
-
-const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a. Ranks that were analysed on different machines, by different builds, must agree on what they exchanged; a
-/// hasher for tables in memory promises that for one build only.
-fn mixed(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn collectives_on(context: &Context, track: &Track, windows: &[(i64, Span)], keys: &Keys) -> Vec<Run> {
-    let trace = context.trace;
-    let mut names: FxHashMap<u32, u64> = FxHashMap::default();
-    let mut runs = Vec::new();
-    for (index, &kind) in track.kinds().iter().enumerate() {
-        if context.vocabulary().role(kind) != Role::Collective {
-            continue;
-        }
-        let span = track.span_of(index);
-        let after = windows.partition_point(|(_, window)| window.start <= span.start);
-        let Some((step, _)) =
-            after.checked_sub(1).map(|at| &windows[at]).filter(|(_, w)| w.contains(span.start))
-        else {
-            continue;
-        };
-        let name = *names
-            .entry(kind.0)
-            .or_insert_with(|| mixed(FNV_START, kernel_short_name(trace.kind_name(kind)).as_bytes()));
-        let mut what = name;
-        if !keys.wanted.is_empty() {
-            trace.args_at(track, index).visit(|key, value| {
-                if let Some(place) = keys.wanted.iter().position(|wanted| *wanted == key) {
-                    what = mixed(what, &(place as u64).to_le_bytes());
-                    what = mixed(what, &value.as_i64().unwrap_or_default().to_le_bytes());
-                    what = mixed(what, value.as_str().unwrap_or_default().as_bytes());
-                }
-            });
-        }
-        runs.push(Run { step: *step, what, nth: 0, span, event: Some(track.event_id(index)) });
-    }
-    runs
-}
-
+/// Sorts the collectives of a rank and counts equal ones.
 fn number(runs: &mut [Run]) {
+    runs.sort_unstable_by_key(|run| (run.key().0, run.what, run.span.start));
     let mut before: Option<Run> = None;
     for run in runs {
         run.nth = match before {
-            Some(before) if (before.step, before.what) == (run.step, run.what) => before.nth + 1,
+            Some(before) if before.key().0 == run.key().0 && before.what == run.what => before.nth + 1,
             _ => 0,
         };
         before = Some(*run);
@@ -336,127 +297,6 @@ fn largest_group(ranks: Vec<Rank>) -> (Vec<Rank>, Vec<Rank>) {
     let largest = (0..groups.len()).rev().max_by_key(|&at| groups[at].len());
     let group = largest.map_or_else(Vec::new, |at| groups.remove(at));
     (group, groups.into_iter().flatten().collect())
-}
-
-/// The parts of one rank's collective time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RankWaiting {
-    /// Its host and device.
-    pub name: String,
-    /// Milliseconds per step until the last rank arrived.
-    pub waiting_ms: f64,
-    /// Milliseconds per step after that.
-    pub transfer_ms: f64,
-    /// The share of collectives at which it arrived last.
-    pub last: f64,
-}
-
-/// One collective on one rank, as a picture of the trace shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankRun {
-    /// The rank's host.
-    pub host: String,
-    /// Its event in the host's trace.
-    pub event: EventId,
-    /// How long it waited for the last rank; the transfer follows.
-    pub waited: Dur,
-    /// Was it the last to arrive?
-    pub last: bool,
-}
-
-/// The collectives of all ranks, compared.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
-    /// The ranks, by name; at least two.
-    pub ranks: Vec<RankWaiting>,
-    /// Number of common collectives per step.
-    pub collectives_per_step: f64,
-    /// How well the hosts' clocks are known; `None` if all ranks share one.
-    pub clocks: Option<Precision>,
-}
-
-impl Waiting {
-    /// The rank that the others wait for most often.
-    pub fn latest(&self) -> Option<&RankWaiting> {
-        self.ranks.iter().max_by(|a, b| a.last.total_cmp(&b.last).then_with(|| b.name.cmp(&a.name)))
-    }
-
-    /// Milliseconds per step that a rank waits, averaged over the ranks.
-    pub fn waiting_ms(&self) -> f64 {
-        self.ranks.iter().map(|rank| rank.waiting_ms).sum::<f64>() / self.ranks.len().max(1) as f64
-    }
-
-    /// Milliseconds per step of transfer, averaged over the ranks.
-    pub fn transfer_ms(&self) -> f64 {
-        self.ranks.iter().map(|rank| rank.transfer_ms).sum::<f64>() / self.ranks.len().max(1) as f64
-    }
-}
-
-/// One collective on all ranks.
-struct Meeting {
-    /// When the last rank arrived.
-    arrived: Time,
-    /// Its index.
-    last: usize,
-    /// When the first rank left.
-    left: Time,
-    ranks: usize,
-}
-
-impl Meeting {
-    fn waited_by(&self, run: &Run) -> Dur {
-        (self.arrived - run.span.start).at_least_zero().min(run.span.dur())
-    }
-}
-
-fn meetings(ranks: &[Rank]) -> FxHashMap<(i64, u64, u32), Meeting> {
-    let mut found: FxHashMap<(i64, u64, u32), Meeting> = FxHashMap::default();
-    for (number, rank) in ranks.iter().enumerate() {
-        for run in &rank.runs {
-            let (arrived, left) = (run.span.start, run.span.end);
-            let meeting = found.entry(run.key()).or_insert(Meeting { arrived, last: number, left, ranks: 0 });
-            meeting.ranks += 1;
-            meeting.left = meeting.left.min(left);
-            if arrived > meeting.arrived {
-                (meeting.arrived, meeting.last) = (arrived, number);
-            }
-        }
-    }
-    found.retain(|_, meeting| meeting.ranks == ranks.len());
-    found
-}
-
-/// The collectives in which all ranks took part; `None` if most apparent matches cannot be the same collective.
-fn shared(ranks: &[Rank]) -> Option<FxHashMap<(i64, u64, u32), Meeting>> {
-    let mut meetings = meetings(ranks);
-    let alike = meetings.len();
-    meetings.retain(|_, meeting| meeting.arrived < meeting.left);
-    let enough = !meetings.is_empty() && meetings.len() as f64 >= COMMON * alike as f64;
-    enough.then_some(meetings)
-}
-
-fn split(ranks: &[Rank], clocks: Option<Precision>) -> Option<Waiting> {
-    let meetings = shared(ranks)?;
-    let shared = meetings.len();
-    let rows = ranks.iter().enumerate().map(|(number, rank)| {
-        let (mut waiting, mut transfer, mut last) = (Dur::ZERO, Dur::ZERO, 0_u64);
-        for run in &rank.runs {
-            let Some(meeting) = meetings.get(&run.key()) else { continue };
-            let waited = meeting.waited_by(run);
-            waiting += waited;
-            transfer += run.span.dur() - waited;
-            last += u64::from(meeting.last == number);
-        }
-        let steps = rank.steps as f64;
-        RankWaiting {
-            name: rank.name.clone(),
-            waiting_ms: waiting.ms() / steps,
-            transfer_ms: transfer.ms() / steps,
-            last: last as f64 / shared.max(1) as f64,
-        }
-    });
-    let steps = ranks.first().map_or(1, |rank| rank.steps) as f64;
-    Some(Waiting { ranks: rows.collect(), collectives_per_step: shared as f64 / steps, clocks })
 }
 
 #[cfg(test)]

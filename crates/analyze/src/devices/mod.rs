@@ -6,6 +6,7 @@ pub mod bottleneck;
 pub mod collectives;
 pub mod feeding;
 pub mod gpu_samples;
+pub mod servers;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

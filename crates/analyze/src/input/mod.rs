@@ -5,6 +5,7 @@
 
 mod loader;
 mod pipeline;
+mod service;
 mod stage;
 mod tfdata;
 
@@ -13,10 +14,12 @@ use stepscope_trace::Dur;
 use crate::analysis::Analysis;
 use crate::breakdown::Category;
 use crate::context::Context;
+use crate::job::JobPart;
 use crate::time::python::{PythonFrames, PythonPartial};
 
 pub use loader::Loader;
 pub use pipeline::{BatchFrom, Bound, Pipeline, Stage, Written};
+pub use service::{Service, ServiceWorker};
 pub use stage::{FunctionOp, StageKind};
 
 /// The input of one host.
@@ -29,6 +32,40 @@ pub struct InputPartial {
     pipeline: tfdata::TfData,
     loaders: Vec<loader::LoaderTally>,
     python: PythonPartial,
+    #[serde(default)]
+    service: service::ServicePartial,
+    #[serde(default)]
+    of_hosts: Vec<HostInput>,
+}
+
+/// What limits the pipeline of one host.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct HostInput {
+    /// The host.
+    pub host: String,
+    /// The stage that limits its pipeline, as it was written if that is known.
+    pub stage: Option<String>,
+    /// Milliseconds per batch in that stage.
+    pub stage_ms: Option<f64>,
+    /// How many of its calls run at once, if stated; 1 if it is written without parallel calls.
+    pub at_once: Option<u64>,
+    /// Examples per batch.
+    pub batch_size: Option<u64>,
+}
+
+impl HostInput {
+    fn of(host: &str, pipeline: Option<&Pipeline>) -> Option<Self> {
+        let pipeline = pipeline?;
+        let stage = pipeline.bottleneck();
+        let alone = stage.filter(|stage| !stage.name.starts_with("Parallel")).map(|_| 1);
+        Some(HostInput {
+            host: host.to_owned(),
+            stage: stage.map(|stage| stage.name.clone()),
+            stage_ms: pipeline.bound.as_ref().map(|bound| bound.ms_per_batch),
+            at_once: stage.and_then(|stage| stage.parallelism).or(alone),
+            batch_size: pipeline.batch_size.map(|(size, _)| size),
+        })
+    }
 }
 
 /// The source of batches.
@@ -48,6 +85,10 @@ pub struct Input {
     pub loaders: Vec<Loader>,
     /// The user's own Python, if a Python tracer ran: a plain loader appears here.
     pub python: PythonFrames,
+    /// The tf.data service that delivers batches; `None` without one.
+    pub service: Option<Service>,
+    /// What limits the pipeline of each host that has one.
+    pub of_hosts: Vec<HostInput>,
 }
 
 impl Analysis for InputPartial {
@@ -62,14 +103,23 @@ impl Analysis for InputPartial {
             stepped += shares.window.dur();
             steps += usize::from(!breakdown.steps.whole_capture);
         }
+        let pipeline = tfdata::TfData::of(context);
+        // A worker of the tf.data service has no steps: its pipeline is what others wait for.
+        if JobPart::of(context.trace) == Some(JobPart::DataWorker) {
+            let service = service::ServicePartial::worker(pipeline);
+            return InputPartial { hosts: 1, service, ..Default::default() };
+        }
+        let of_host = HostInput::of(&context.host, Pipeline::of(pipeline.clone()).as_ref());
         InputPartial {
             hosts: 1,
             steps,
             waited,
             stepped,
-            pipeline: tfdata::TfData::of(context),
+            pipeline,
             loaders: loader::loaders(context),
             python: PythonPartial::of(context),
+            service: service::ServicePartial::of(context),
+            of_hosts: of_host.into_iter().collect(),
         }
     }
 
@@ -82,6 +132,8 @@ impl Analysis for InputPartial {
         self.pipeline.merge(other.pipeline);
         loader::merge(&mut self.loaders, other.loaders);
         self.python.merge(other.python);
+        self.service.merge(other.service);
+        self.of_hosts.extend(other.of_hosts);
     }
 
     /// Keeps a bounded number of fetches and frames.
@@ -100,6 +152,8 @@ impl Analysis for InputPartial {
             pipeline: Pipeline::of(self.pipeline),
             loaders: self.loaders.into_iter().map(loader::LoaderTally::finish).collect(),
             python: self.python.finish(),
+            service: self.service.finish(self.steps, self.waited),
+            of_hosts: self.of_hosts,
         }
     }
 }

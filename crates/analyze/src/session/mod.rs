@@ -13,8 +13,10 @@ use crate::devices::bottleneck::DeviceDetail;
 use crate::devices::collectives::CollectivesPartial;
 use crate::devices::feeding::Feeding;
 use crate::devices::gpu_samples::{GpuSamplesPartial, Wall};
+use crate::devices::servers::ServersPartial;
 use crate::input::InputPartial;
 use crate::memory::MemoryPartial;
+use crate::ranks::RanksPartial;
 use crate::recording::issues::Issues;
 use crate::recording::tracer_frames::TracerFrames;
 use crate::states::missing_device::MissingDevice;
@@ -169,6 +171,10 @@ analyses! {
         kernels: KernelsPartial,
         /// What ranks exchange, and how long they wait for one another.
         collectives: CollectivesPartial,
+        /// What each rank does itself.
+        ranks: RanksPartial,
+        /// Tensors that workers receive from parameter servers; `None` without any.
+        servers: ServersPartial,
     }
     {
         /// Compiled programs, joined with what ran.

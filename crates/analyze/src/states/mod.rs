@@ -10,6 +10,7 @@
 
 pub(crate) mod activities;
 mod async_ops;
+pub(crate) mod host_collectives;
 pub mod launches;
 mod line;
 mod loaders;
@@ -34,6 +35,7 @@ use walk::Facts;
 pub use line::StateLine;
 pub use state::State;
 pub(crate) use track_chunks::chunks;
+pub(crate) use walk::is_pipeline_thread;
 
 /// The states of all tracks that do work.
 #[derive(Debug)]
@@ -65,6 +67,13 @@ impl States {
         for (track, state, spans) in async_ops::waits(trace, &facts.input_runs, facts.has_device) {
             let line = lines.iter_mut().find(|(id, _)| *id == track);
             line.into_iter().for_each(|(_, line)| line.fill(&spans, state));
+        }
+        // Beside a device, its own collectives count.
+        if !has_device {
+            for (track, spans) in host_collectives::set_up(trace, vocabulary) {
+                let line = lines.iter_mut().find(|(id, _)| *id == track);
+                line.into_iter().for_each(|(_, line)| line.fill(&spans, State::Communication));
+            }
         }
         States { lines, has_device, device_unseen }
     }

@@ -489,7 +489,7 @@ impl<'f, 't> Walk<'f, 't> {
 }
 
 /// Whether a thread belongs to the input pipeline. Those that hand out batches do not: the step waits there.
-pub(super) fn is_pipeline_thread(name: &str) -> bool {
+pub(crate) fn is_pipeline_thread(name: &str) -> bool {
     name.starts_with("tf_data_") && !name.starts_with("tf_data_iterator_get_next")
 }
 

@@ -8,6 +8,7 @@ use stepscope_trace::{DeviceKind, Span, Trace};
 use crate::breakdown::{Category, Shares};
 use crate::context::Context;
 use crate::coverage::Coverage;
+use crate::job::JobPart;
 use crate::steps::{Exclusion, How, Origin, StepKind};
 use crate::vocabulary::Framework;
 use crate::vocabulary::has_timeline;
@@ -56,6 +57,9 @@ pub struct DeviceRow {
 pub struct HostSummary {
     /// Its name.
     pub host: String,
+    /// Its part in a job, if it says.
+    #[serde(default)]
+    pub part: Option<JobPart>,
     /// The framework that wrote the trace.
     pub framework: Framework,
     /// How reliable the steps are.
@@ -97,6 +101,7 @@ impl HostSummary {
         };
         HostSummary {
             host: context.host.clone(),
+            part: JobPart::of(context.trace),
             framework: context.vocabulary().framework,
             origin: found.origin,
             how: found.how.clone(),
@@ -129,6 +134,11 @@ impl HostSummary {
         let kept = self.counted().count() as f64 / all.max(1) as f64;
         self.hidden_communication_ms *= kept;
         self.hidden_copies_ms *= kept;
+    }
+
+    /// Does it run steps, rather than serve others that do?
+    pub fn trains(&self) -> bool {
+        self.part.is_none_or(JobPart::trains)
     }
 
     /// The steps that count.
@@ -234,10 +244,16 @@ const IN_STEP: f64 = 1.02;
 const IN_STEP_ON_AVERAGE: f64 = 1.05;
 
 /// The host that all others wait for: the one with the longest step, or, if hosts run in lockstep, the one that
-/// works longest in it. A host without steps, such as one whose file is cut, holds up nobody that has steps.
+/// works longest in it. A host without steps, such as one whose file is cut, holds up nobody that has steps; nor does
+/// one that serves others, as far as anybody was recorded whom it serves.
 fn slowest(hosts: &[HostSummary]) -> usize {
-    let with_steps: Vec<usize> = (0..hosts.len()).filter(|&index| !hosts[index].whole_capture).collect();
-    let of = if with_steps.is_empty() { (0..hosts.len()).collect() } else { with_steps };
+    let all = 0..hosts.len();
+    let some =
+        |wanted: &dyn Fn(usize) -> bool| all.clone().filter(|&index| wanted(index)).collect::<Vec<_>>();
+    let trains = some(&|index| hosts[index].trains() && !hosts[index].whole_capture);
+    let with_steps = some(&|index| !hosts[index].whole_capture);
+    let of = [trains, with_steps].into_iter().find(|found| !found.is_empty());
+    let of = of.unwrap_or_else(|| all.clone().collect());
     let length = |index: usize| hosts[index].middle_ms().unwrap_or(0.0);
     let alike = |length: &dyn Fn(usize) -> f64, factor: f64| {
         let lengths = || of.iter().map(|&index| length(index));

@@ -43,8 +43,8 @@ pub(crate) use python::{awaits_results, blocks, gets_from_queue, puts_into_queue
 pub use python::{is_library_frame, is_python_frame, takes_from_queue};
 pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
+pub(crate) use tensorflow::{is_data_worker_thread, is_server_thread, waits_for};
 pub use tensorflow::{is_output_op, is_print_op, is_remote_op, iterator_path, op_type};
-pub(crate) use tensorflow::{is_server_thread, waits_for};
 
 /// What a kind of event means for its thread or stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

@@ -151,6 +151,11 @@ pub(crate) fn is_server_thread(name: &str) -> bool {
     name.starts_with("GrpcWorkerEnv") || name.starts_with("tf_GrpcWorkerEnv")
 }
 
+/// Whether a thread of a tf.data service worker prepares batches for other processes.
+pub(crate) fn is_data_worker_thread(name: &str) -> bool {
+    name.starts_with("tf_data_service_") || name.starts_with("tf_data_standalone")
+}
+
 /// Whether an op of this type writes output.
 pub fn is_output_op(op: &str) -> bool {
     OUTPUT_OPS.contains(&op)

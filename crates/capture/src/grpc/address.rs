@@ -12,6 +12,8 @@ pub struct Address {
     pub host: String,
     /// The port.
     pub port: u16,
+    /// What to call its file, such as the process' part in a job; the host otherwise.
+    pub name: Option<String>,
 }
 
 /// Why a text is not an address.
@@ -47,7 +49,7 @@ impl FromStr for Address {
             return Err(AddressError::NoHost(text.to_owned()));
         }
         match port.parse() {
-            Ok(port) if port > 0 => Ok(Address { host: host.to_owned(), port }),
+            Ok(port) if port > 0 => Ok(Address { host: host.to_owned(), port, name: None }),
             _ => Err(AddressError::BadPort(port.to_owned())),
         }
     }
@@ -64,8 +66,17 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// The file name of this one among `all`: its host, with the port if several share the host.
+    /// Whether both are the same process, whatever it is called.
+    pub fn is_same_process(&self, other: &Address) -> bool {
+        (&self.host, self.port) == (&other.host, other.port)
+    }
+
+    /// The file name of this one among `all`: its own name, or its host, with the port if several share the host.
     pub fn file_stem(&self, all: &[Address]) -> String {
+        let named = all.iter().filter(|other| other.name == self.name).count();
+        if let Some(name) = self.name.as_ref().filter(|_| named <= 1) {
+            return name.clone();
+        }
         let host: String = self
             .host
             .chars()

@@ -7,6 +7,7 @@
 
 mod address;
 mod client;
+pub mod cluster;
 mod error;
 pub mod keep;
 mod messages;

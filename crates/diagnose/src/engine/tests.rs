@@ -25,6 +25,7 @@ pub(crate) fn facts(owned: &[(Category, u16)]) -> Facts {
     };
     let host = HostSummary {
         host: "a".to_owned(),
+        part: None,
         framework: Framework::TensorFlow,
         origin: Origin::Marker,
         how: How::Marker("train".to_owned()),

@@ -60,6 +60,13 @@ impl OneSide {
         (session.collectives.waiting.is_none() && missing)
             .then_some(OneSide { recorded, of: session.collectives.world_size })
     }
+
+    /// Of ranks that could be compared, while others of the job were not recorded.
+    pub fn missing(session: &Session) -> Option<Self> {
+        let (recorded, of) = (session.collectives.recorded, session.collectives.world_size);
+        let compared = session.collectives.waiting.is_some();
+        (compared && of.is_some_and(|ranks| ranks > recorded as u64)).then_some(OneSide { recorded, of })
+    }
 }
 
 impl Exchanges {

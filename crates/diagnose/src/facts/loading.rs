@@ -6,7 +6,7 @@ use stepscope_analyze::time::checkpoint_cost::CheckpointCost;
 use stepscope_analyze::time::python::PythonFrame;
 use stepscope_analyze::vocabulary::takes_from_queue;
 
-use super::{Evidence, Loader, Pipeline, PythonLine};
+use super::{Evidence, Loader, Pipeline, PythonLine, ServiceFacts};
 
 impl Loader {
     /// Of a session.
@@ -15,6 +15,7 @@ impl Loader {
             let python = lines_of(&input.python.elsewhere, input.python.steps).into_iter().next();
             return Loader::TfData(Pipeline {
                 python_line: python.filter(|_| pipeline.runs_python),
+                service: service(input),
                 ..tf_data(pipeline)
             });
         }
@@ -41,6 +42,30 @@ impl Loader {
             Loader::Queue | Loader::Unknown => None,
         }
     }
+}
+
+/// Where this share of the waiting is inside calls to the tf.data service, the service is what is awaited.
+const SERVED: f64 = 0.6;
+
+/// The service, if batches are awaited there.
+fn service(input: &Input) -> Option<ServiceFacts> {
+    let service = input.service.as_ref().filter(|service| service.share >= SERVED)?;
+    let all: f64 = service.addresses.iter().map(|worker| worker.ms_per_step).sum();
+    let share = |ms: f64| if all > 0.0 { ms / all } else { 0.0 };
+    let named = service.addresses.iter().filter(|worker| !worker.address.is_empty());
+    let now = service.tasks.unwrap_or(0).max(service.addresses.len() as u64).max(1);
+    // While the step starves, the workers deliver one batch per step, all together.
+    let rest = 1.0 - input.wait_fraction;
+    let needed = (rest > 0.0).then(|| (now as f64 / rest).ceil() as u64).filter(|needed| *needed > now);
+    Some(ServiceFacts {
+        workers: named.map(|worker| (worker.address.clone(), share(worker.ms_per_step))).collect(),
+        needed,
+        now,
+        pipeline: service
+            .pipeline
+            .as_ref()
+            .map(|pipeline| Box::new(Pipeline { on_service: true, ..tf_data(pipeline) })),
+    })
 }
 
 fn tf_data(pipeline: &InputPipeline) -> Pipeline {
@@ -70,6 +95,8 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         python_inside: pipeline.runs_python,
         python_line: None,
         caches: pipeline.has_cache,
+        service: None,
+        on_service: false,
     }
 }
 

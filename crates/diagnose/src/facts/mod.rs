@@ -3,6 +3,7 @@
 
 mod device;
 mod exchange;
+mod held;
 mod inner_loop;
 mod loading;
 mod memory;
@@ -27,11 +28,13 @@ use stepscope_trace::{DeviceKind, Dur};
 
 pub use device::{DeviceWork, LowOccupancy, WithoutMatrixUnits};
 pub use exchange::{Exchange, Exchanges, OneSide};
+pub(crate) use held::{CAUSES, LEADS, WAITS};
+pub use held::{Held, HeldByOne, InTurn};
 pub use inner_loop::InnerLoop;
 pub use loading::{PythonLines, python_ranges, writing_lines};
 pub use memory::Memory;
 pub use ops::{ModelOps, OutputOps};
-pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine};
+pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, ServiceFacts};
 pub use precision::Precision;
 pub use profiled::{ProfiledKernel, ProfiledKernels};
 pub use programs::{NamedOp, ProgramPart, ProgramTime, SourceLine, computes};

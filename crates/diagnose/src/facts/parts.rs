@@ -90,6 +90,23 @@ pub struct Pipeline {
     pub python_line: Option<PythonLine>,
     /// Elements are kept after the first epoch.
     pub caches: bool,
+    /// The tf.data service that delivers batches.
+    pub service: Option<ServiceFacts>,
+    /// It runs on a worker of such a service.
+    pub on_service: bool,
+}
+
+/// A tf.data service, as far as advice needs it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceFacts {
+    /// The workers that are asked, each with its share of the time inside these calls.
+    pub workers: Vec<(String, f64)>,
+    /// How many workers would keep up, if each delivers as fast as now.
+    pub needed: Option<u64>,
+    /// How many are asked now.
+    pub now: u64,
+    /// The pipeline of the recorded workers.
+    pub pipeline: Option<Box<Pipeline>>,
 }
 
 /// What is known of copies.

@@ -7,8 +7,11 @@
 //! `communication` owns at least {COMMUNICATION} of the step; the finding also reports what is hidden. With several ranks,
 //! it matches the same collectives (by step, order, name, group and size), on clocks that are aligned by the collectives'
 //! ends: until the last rank arrives, a rank waits; after that, data is exchanged. If ranks are missing from the recording,
-//! the two cannot be distinguished, and the finding asks for the other ranks. A fix saves at most {GAIN} of this time
-//! by overlap, fewer bytes or balance. Names of collectives and of ops of the backward pass say what is exchanged. With
+//! the two cannot be distinguished, and the finding asks for the other ranks. Where processors exchange data, waiting for a
+//! late rank is not counted: it belongs to that rank. A fix saves at most {GAIN} of this time
+//! by overlap, fewer bytes or balance. From {MANY} collectives per step on, if the median one has fewer than {SMALL} elements,
+//! or, where sizes are not recorded, if setting them up takes {SETTING_UP} of a rank's time in them, the finding says that
+//! they are too many and too small. Names of collectives and of ops of the backward pass say what is exchanged. With
 //! TensorFlow's parameter servers there are no collectives: the time in which tensors of another process are awaited
 //! (`_Recv`), and calls that another process runs, are communication.
 //!
@@ -28,11 +31,13 @@
 //! `communication` drops.
 
 use stepscope_analyze::Category;
-use stepscope_analyze::devices::collectives::Waiting;
+use stepscope_analyze::devices::collectives::{RankWaiting, Waiting};
 use stepscope_analyze::vocabulary::Framework;
-use stepscope_text::{duration_ms, plural, quoted, share};
+use stepscope_text::{decimal, duration_ms, plural, quoted, share};
 
-use super::shared::{on_one_clock, severity};
+use super::parameter_server_bound;
+use super::shared::{of_step, on_one_clock, severity};
+use super::straggler::missing;
 use crate::facts::{Exchange, Exchanges, Facts, OneSide};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
@@ -51,22 +56,60 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// What collectives may take.
     COMMUNICATION: Share = 0.15;
+    /// One exchange per layer of a small model; packs and buckets exist to have fewer.
+    MANY: Number = 20.0;
+    /// A megabyte of 32-bit numbers travels about as long as the messages that arrange it; frameworks pack 25 MB and more.
+    SMALL: Number = 262_144.0;
+    /// Each collective is set up by itself, whatever its size.
+    SETTING_UP: Share = 0.30;
     /// A collective that overlaps with compute costs the step nothing.
     GAIN: Share = 1.0;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
-    let share = facts.share(Category::Communication);
+    let all_ms = facts.ms(Category::Communication);
+    let waiting = facts.collectives.waiting.as_ref().filter(|waiting| waiting.on_host);
+    let waited = waiting.and_then(|waiting| waiting.of_host(&facts.summary.bound()?.host));
+    let ms = (all_ms - waited.unwrap_or(0.0)).max(0.0);
+    let share = of_step(facts, ms);
     (share >= COMMUNICATION).then(|| {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_communication_ms) / steps;
-        let ms = facts.ms(Category::Communication);
+        let many = waiting.and_then(many);
         let (waiting, exchanges) = (facts.collectives.waiting.clone(), Exchanges::of(facts));
         let (one_side, on_device) = (OneSide::of(facts), facts.on_device());
-        let cause = Collectives { ms, hidden_ms, exchanges, waiting, one_side, on_device };
+        let missing = OneSide::missing(facts);
+        // Where a rank is missing, part of this is waiting for it.
+        let sure = if missing.is_some() { 0.6 } else { 0.85 };
+        let cause = Collectives { ms, hidden_ms, exchanges, waiting, one_side, missing, many, on_device };
         Finding::new(&RULE, severity(share), cause, facts.framework())
-            .owning(facts.claims(&[Category::Communication]), Some(GAIN))
-            .sure(0.85)
+            .owning(vec![(Category::Communication, ms)], Some(GAIN))
+            .yielding_to(&parameter_server_bound::RULE)
+            .sure(sure)
+    })
+}
+
+/// Collectives that are too many and too small.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Many {
+    /// How many per step.
+    pub per_step: f64,
+    /// The median time of one, without waiting, in milliseconds.
+    pub each_ms: f64,
+    /// Milliseconds per step in which they are set up on the rank that this takes longest.
+    pub setup_ms: f64,
+}
+
+fn many(waiting: &Waiting) -> Option<Many> {
+    let sets_up = |rank: &RankWaiting| rank.setup_ms >= SETTING_UP * (rank.transfer_ms + rank.waiting_ms);
+    let small = match waiting.elements {
+        Some(elements) => (elements as f64) < SMALL,
+        None => waiting.ranks.iter().any(|rank| rank.setup_ms > 0.0 && sets_up(rank)),
+    };
+    (waiting.collectives_per_step >= MANY && small).then(|| Many {
+        per_step: waiting.collectives_per_step,
+        each_ms: waiting.each_ms,
+        setup_ms: waiting.ranks.iter().map(|rank| rank.setup_ms).fold(0.0, f64::max),
     })
 }
 
@@ -83,6 +126,10 @@ pub struct Collectives {
     pub waiting: Option<Waiting>,
     /// The ranks that were recorded, if others took part.
     pub one_side: Option<OneSide>,
+    /// Ranks that were not recorded, while others could be compared.
+    pub missing: Option<OneSide>,
+    /// Are there too many small ones?
+    pub many: Option<Many>,
     /// Between devices, rather than processors?
     pub on_device: bool,
 }
@@ -102,10 +149,16 @@ impl Cause for Collectives {
         } else {
             "None of it is hidden under compute.".to_owned()
         });
+        evidence.extend(self.many.map(counted));
         evidence.extend(most(&self.exchanges));
         evidence.extend(self.waiting.iter().flat_map(waits));
         evidence.extend(self.one_side.map(alone));
+        evidence.extend(self.missing.map(missing));
         let mut advice = exchange_less(finding.framework, &self.exchanges, self.on_device);
+        if self.many.is_some() {
+            advice.retain(|line| !line.contains("bytes_per_pack"));
+            advice.insert(0, in_larger_packs(finding.framework).to_owned());
+        }
         // Faster links and fewer bytes do nothing against waiting.
         if self.waiting.as_ref().is_some_and(|found| found.waiting_ms() > found.transfer_ms()) {
             let balance = "Balance the ranks first: most of this time is waiting. Give each rank the same work and the \
@@ -118,9 +171,47 @@ impl Cause for Collectives {
             advice = after_the_others(advice);
         }
         Words {
-            summary: format!("Communication-bound: {what} {}.", finding.owned(self.ms)),
+            summary: format!(
+                "Communication-bound: {what} {}{}.",
+                finding.owned(self.ms),
+                self.many.map_or(String::new(), |many| format!(
+                    "; there are {} small ones per step",
+                    decimal(many.per_step, 0)
+                ))
+            ),
             evidence,
             advice,
+        }
+    }
+}
+
+fn counted(many: Many) -> String {
+    let setup = if many.setup_ms > 0.0 {
+        format!(", and setting all of them up takes up to {} per step", duration_ms(many.setup_ms))
+    } else {
+        String::new()
+    };
+    format!(
+        "There are {} collectives per step; the median one takes {}{setup}.",
+        decimal(many.per_step, 0),
+        duration_ms(many.each_ms)
+    )
+}
+
+/// How to have fewer collectives.
+fn in_larger_packs(framework: Framework) -> &'static str {
+    match framework {
+        Framework::TensorFlow | Framework::Keras => {
+            "Exchange in fewer, larger packs: leave `bytes_per_pack` of \
+             `tf.distribute.experimental.CommunicationOptions` unset, or set it to 50 MB. Each collective costs a round of \
+             messages, whatever its size."
+        }
+        Framework::PyTorch => {
+            "Exchange in fewer, larger buckets: raise `bucket_cap_mb` of `DistributedDataParallel` (25 by default). Each \
+             collective costs a round of messages, whatever its size."
+        }
+        _ => {
+            "Exchange in fewer, larger pieces: each collective costs a round of messages, whatever its size."
         }
     }
 }
@@ -281,8 +372,6 @@ fn waits(found: &Waiting) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_analyze::devices::collectives::RankWaiting;
-
     use super::*;
     use crate::rules::testing::{speaks, words};
 
@@ -292,18 +381,28 @@ mod tests {
             waiting_ms,
             transfer_ms: 1.0,
             last,
+            ..RankWaiting::default()
         };
         Waiting {
             ranks: vec![rank("a", 3.0, 0.1), rank("b", 0.2, 0.9)],
             collectives_per_step: 12.0,
-            clocks: None,
+            ..Waiting::default()
         }
     }
 
     fn collectives(sorts: &[Exchange], learns: Option<bool>) -> Collectives {
         let sorts = sorts.iter().map(|sort| (*sort, 2.0)).collect();
         let exchanges = Exchanges { sorts, remote: false, learns };
-        Collectives { ms: 4.0, hidden_ms: 1.0, exchanges, waiting: None, one_side: None, on_device: true }
+        Collectives {
+            ms: 4.0,
+            hidden_ms: 1.0,
+            exchanges,
+            waiting: None,
+            one_side: None,
+            missing: None,
+            many: None,
+            on_device: true,
+        }
     }
 
     #[test]
@@ -370,6 +469,24 @@ mod tests {
             assert!(told.advice[0].starts_with("Record the other ranks"), "{told:?}");
             assert!(!told.advice.iter().any(|line| line.contains("compress")), "{told:?}");
         }
+    }
+
+    #[test]
+    fn many_small_collectives_are_counted_and_packed_first() {
+        let per_step = |collectives_per_step, elements, setup_ms| {
+            let mut waiting = Waiting { collectives_per_step, elements, ..waiting() };
+            waiting.ranks[1].setup_ms = setup_ms;
+            many(&waiting).map(|many| many.per_step)
+        };
+        assert_eq!((per_step(46.0, Some(9_000), 0.0), per_step(46.0, None, 0.9)), (Some(46.0), Some(46.0)));
+        assert_eq!((per_step(3.0, Some(9_000), 0.9), per_step(46.0, Some(9_000_000), 0.9)), (None, None));
+        assert_eq!((per_step(46.0, None, 0.1), per_step(46.0, None, 0.0)), (None, None), "no sign of small ones");
+        let many = Some(Many { per_step: 46.0, each_ms: 0.2, setup_ms: 2.0 });
+        let cause = Collectives { many, ..collectives(&[], None) };
+        speaks(&RULE, cause.clone());
+        let said = words(&RULE, cause, Framework::TensorFlow);
+        assert!(said.advice[0].contains("bytes_per_pack"), "{said:?}");
+        assert!(said.summary.contains("46 small ones"), "{said:?}");
     }
 
     #[test]

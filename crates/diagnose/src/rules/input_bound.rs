@@ -6,7 +6,8 @@
 //!
 //! # How it is detected
 //! `input` owns at least {INPUT} of the step. For a tf.data pipeline, the finding names the slowest stage as it was
-//! written, with its cost per batch. For a DataLoader, it says whether there are worker processes. For a plain loader, it
+//! written, with its cost per batch. If the pipeline waits for a tf.data service, the finding names the service's workers, says
+//! how many would keep up, and names the slow stage of the service's own pipeline if a worker was recorded. For a DataLoader, it says whether there are worker processes. For a plain loader, it
 //! names file and line if Python was traced. A fix saves at most {GAIN} of the wait.
 //!
 //! Only one thread runs Python at a time. If the threads that prepare batches run Python, calls of the loop end long after
@@ -35,6 +36,7 @@
 //! # How to check
 //! `input` drops. `stepscope input PATH` shows what the pipeline can deliver.
 
+mod service;
 mod tf_data;
 
 use stepscope_analyze::Category;
@@ -151,13 +153,17 @@ impl Cause for InputWait {
 
     fn words(&self, finding: &Finding) -> Words {
         let mut said = match &self.loader {
-            Loader::TfData(pipeline) => tf_data::said(pipeline, finding.framework),
+            Loader::TfData(pipeline) => match &pipeline.service {
+                Some(found) => service::said(found),
+                None => tf_data::said(pipeline, finding.framework),
+            },
             Loader::TorchLoader { workers, inside } => torch(*workers, inside.as_ref(), finding.has_device),
             Loader::Queue => queue(),
             Loader::Python(lines) => python(lines, finding),
             Loader::Unknown => unknown(finding),
         };
-        if let Some(long) = &self.long {
+        let served = matches!(&self.loader, Loader::TfData(pipeline) if pipeline.service.is_some());
+        if let Some(long) = self.long.as_ref().filter(|_| !served) {
             long.explain(&self.loader, &mut said);
         }
         let Said { why, mut evidence, mut advice } = said;

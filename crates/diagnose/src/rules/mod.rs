@@ -62,6 +62,7 @@ rules! {
     overhead_distorts,
     padding_waste,
     pageable_copies,
+    parameter_server_bound,
     range_dominates,
     recompilation,
     remat_cost,

@@ -19,6 +19,9 @@
 //! evaluation in the loop. A fix saves at most {GAIN} of that. Such a finding is a `warning`: only the author knows how
 //! often it is wanted.
 //!
+//! If ranks of a job hold up one another in turn, each in some steps, no rank is the straggler: the finding says in how many
+//! steps that happens, and what the late rank does then.
+//!
 //! # How to fix it
 //! An evaluation between epochs: run it after every few epochs, on fewer batches, or in another process on saved
 //! checkpoints.
@@ -28,6 +31,8 @@
 //!
 //! # How to check
 //! `stepscope steps PATH`. `compare` also reports how many steps it takes to see a difference through the noise.
+
+mod in_turn;
 
 use stepscope_analyze::Category;
 use stepscope_analyze::time::odd_steps::{OddSteps, OtherLoop};
@@ -72,6 +77,9 @@ thresholds! {
 const PERIODIC: usize = 3;
 
 fn check(facts: &Facts) -> Option<Finding> {
+    if let Some(finding) = in_turn::check(facts) {
+        return Some(finding);
+    }
     let (moments, host) = (facts.summary.step_ms?, facts.summary.bound()?);
     if (facts.summary.count as f64) < STEPS || moments.median <= 0.0 || moments.mean <= 0.0 {
         return None;

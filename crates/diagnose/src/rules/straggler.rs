@@ -4,7 +4,13 @@
 //! In synchronous training every step takes as long as the slowest participant.
 //!
 //! # How it is detected
-//! The median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the median host.
+//! Where processors meet in collectives, arrivals decide: one rank (a process, or a replica or device inside one) causes at
+//! least {CAUSES} of all waiting and most of it in {LEADS} of the steps, more often than chance explains, and the others
+//! wait at least {WAITS} of the step. The finding names the largest difference to the other ranks: an op, a line of Python, a
+//! stage of the input pipeline, the size of the batch, or all ops by one factor. A fix saves what the rank arrives after the
+//! last but one.
+//!
+//! Otherwise, the median step of the slowest host, or its own work in the step, is at least {STRAGGLER} times that of the median host.
 //! Or one rank (host and device) arrives last at {LATE} of the collectives or more, and another waits for it at least
 //! {NOTABLE} of the step. The finding says in which category a slow host spends more than the others; if that is at
 //! least {SEVERE} of the step, it comes before what the host does, and a fix saves at most {GAIN} of it. Ranks are compared on one clock: hosts' clocks are aligned at the ends of the collectives that all
@@ -17,6 +23,8 @@
 //! # How to check
 //! The hosts' medians move closer together.
 
+mod late;
+
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::collectives::clock::Precision;
 use stepscope_analyze::time::summary::HostSummary;
@@ -24,7 +32,10 @@ use stepscope_text::{duration_ms, plural, quoted, share, shell_word};
 use stepscope_trace::statistics::quantile;
 
 use super::shared::{of_step, on_one_clock, severity, total};
-use crate::facts::{Facts, PythonLines};
+pub(super) use late::missing;
+pub use late::{Late, Why};
+
+use crate::facts::{Facts, Held, PythonLines};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::thresholds::{NOTABLE, SEVERE};
@@ -45,24 +56,35 @@ thresholds! {
     STRAGGLER: Number = 1.1;
     /// By chance alone, a rank is last at one collective in as many as there are ranks; with two ranks, at half of them.
     LATE: Share = 0.75;
+    /// Planted stragglers cause 85 to 100 % of the waiting, ranks of equal speed up to 80 %.
+    CAUSES: Share = crate::facts::CAUSES;
+    /// Planted stragglers are waited for most in 86 to 100 % of the steps, ranks of equal speed in up to 62 %.
+    LEADS: Share = crate::facts::LEADS;
+    /// Less is within the noise of most runs.
+    WAITS: Share = crate::facts::WAITS;
     /// What a host does beyond the others may go away entirely.
     GAIN: Share = 1.0;
 }
 
 fn check(facts: &Facts) -> Option<Finding> {
+    // Where arrivals can be compared, they decide: who is slow without being waited for holds up nobody.
+    if *facts.get::<Held>() != Held::Unknown {
+        return late::check(facts);
+    }
     slower_host(facts).or_else(|| late_rank(facts))
 }
 
 fn slower_host(facts: &Facts) -> Option<Finding> {
-    let hosts = &facts.summary.hosts;
+    // Who serves others has no steps to compare, and workers of parameter servers do not wait for one another.
+    let hosts: Vec<&HostSummary> = facts.summary.hosts.iter().filter(|host| host.trains()).collect();
     let slowest = facts.summary.bound()?;
     // Without a timeline nobody waits for anybody.
-    if hosts.len() < 2 || !facts.timeline {
+    if hosts.len() < 2 || !facts.timeline || facts.servers.is_some() {
         return None;
     }
     // Hosts that run in step have steps of equal length; what each does in them differs all the same.
     let lengths = hosts.iter().filter_map(|host| host.median_ms());
-    let with_steps = || hosts.iter().filter(|host| host.median_ms().is_some());
+    let with_steps = || hosts.iter().copied().filter(|host| host.median_ms().is_some());
     let own_work = with_steps().map(|host| host.own_work_ms());
     let (ms, usual_ms, of_steps) =
         beside_the_usual(slowest.median_ms()?, lengths).map(|(ms, usual)| (ms, usual, true)).or_else(

@@ -5,12 +5,14 @@
 //! normal distribution or independent steps. All is deterministic: equal input gives equal output.
 
 mod bootstrap;
+mod chance;
 mod confidence;
 mod dependence;
 mod random;
 mod rank;
 
 pub use bootstrap::{Deviation, Sample, interval};
+pub use chance::at_least;
 pub use confidence::Confidence;
 pub use dependence::{block_length, inflation, lag_one};
 pub use random::Random;

@@ -1,10 +1,11 @@
 //! Results of analyses: the tables of views, host by host, and what only SQL lists.
 
 use rayon::prelude::*;
-use stepscope_analyze::devices::collectives::RankWaiting;
+use stepscope_analyze::devices::collectives::{RankRun, RankWaiting};
 use stepscope_diagnose::{Finding, Words};
 use stepscope_results::Cell as Shown;
 use stepscope_results::views::View;
+use stepscope_results::views::ranks::{Job, Line};
 use stepscope_session::HostProfile;
 use stepscope_session::report::report;
 
@@ -44,15 +45,54 @@ fn taken(cell: &Shown) -> Cell<'static> {
 }
 
 /// The tables that only SQL has.
-pub(crate) fn all() -> [Table; 2] {
-    [COLLECTIVE, FINDING]
+pub(crate) fn all() -> [Table; 4] {
+    [RANK, COLLECTIVE, COLLECTIVE_RUN, FINDING]
+}
+
+table! { RANK: "rank", "The ranks of a job, and the processes that serve them, compared over all hosts that are open: own work, waiting caused and suffered, and what each does more than the others.", ranks => line,
+    rank: Text "the process, replica or device" => line.rank.clone();
+    host: Text "its host" => line.host.clone();
+    part: Text "its part in the job, e.g. ps/0" => line.part.clone();
+    own_ms: Real "own work per step, ms" => line.own_ms;
+    waiting_ms: Real "waiting for others per step, ms" => line.waiting.as_ref().map(|rank| rank.waiting_ms);
+    caused_ms: Real "waiting of all others for it, per step, ms" => line.waiting.as_ref().map(|rank| rank.caused_ms);
+    leads: Real "share of steps in which the others wait longest for it" => line.waiting.as_ref().map(|rank| rank.leads);
+    late_ms: Real "arrival after the last but one, per step, ms" => line.waiting.as_ref().map(|rank| rank.late_ms);
+    differs: Text "what it does more than the others" => line.differs.as_ref().map(|(what, _)| what.clone());
+    differs_ms: Real "how much more, per step, ms" => line.differs.as_ref().map(|(_, ms)| *ms);
+}
+
+fn ranks(world: &World) -> impl Iterator<Item = Line> {
+    Job::of(world.profile()).lines().into_iter()
 }
 
 table! { COLLECTIVE: "collective", "Collectives of each rank per step, compared over all ranks that are open: time until the last rank arrived, and time after that. Hosts' clocks are aligned at the ends of common collectives. Needs two ranks.", collectives => rank,
     rank: Text "host and device" => rank.name;
     wait_ms: Real "waiting per step, ms" => rank.waiting_ms;
     transfer_ms: Real "transfer per step, ms" => rank.transfer_ms;
+    setup_ms: Real "from its arrival until the exchange itself began, per step, ms; part of the two before" => rank.setup_ms;
+    caused_ms: Real "waiting of all others for it, per step, ms" => rank.caused_ms;
+    leads: Real "share of steps in which the others wait longest for it" => rank.leads;
+    late_ms: Real "arrival after the last but one, per step, ms" => rank.late_ms;
     last: Real "share of collectives at which it arrived last" => rank.last;
+}
+
+table! { COLLECTIVE_RUN: "collective_run", "Every collective of each compared rank: how long it waited for the last rank, and which that is.", collective_runs => (event, run),
+    event_id: Int "its event" => event;
+    rank: Text "the rank" => run.rank.clone();
+    host: Text "its host" => run.host.clone();
+    step: Int "the step number" => run.step;
+    wait_ns: Int "waiting for the last rank, within the event, ns" => run.waited.ps() / 1_000;
+    last: Int "1 if it arrived last" => i64::from(run.last);
+}
+
+fn collective_runs(world: &World) -> impl Iterator<Item = (i64, RankRun)> {
+    let hosts: Vec<&str> = world.profile().hosts.iter().map(|loaded| loaded.host.as_str()).collect();
+    let with_event = |run: RankRun| {
+        let number = hosts.iter().position(|host| *host == run.host)?;
+        Some((world.id_of(number, run.event), run))
+    };
+    world.ranks().runs().into_iter().filter_map(with_event).collect::<Vec<_>>().into_iter()
 }
 
 fn collectives(world: &World) -> impl Iterator<Item = RankWaiting> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, add_closed, closed, file_name,
-    is_within, join_runs, newest_first, runs_of, sessions_of, table_folder,
+    is_within, join_runs, joined, name_parts, newest_first, runs_of, sessions_of, table_folder,
 };
 use crate::error::ReadError;
 use crate::files::{self, FileData};
@@ -144,11 +144,12 @@ impl Finds {
             chosen.reverse();
             runs_of(chosen)
         } else {
-            newest_first(sessions_of(self.found))
+            joined(newest_first(sessions_of(self.found)))
         };
         let hosts = add_closed(&mut sessions, self.closed);
         self.unread.retain(|path| !hosts.contains(path));
         sessions.iter_mut().for_each(join_runs);
+        sessions.iter_mut().for_each(name_parts);
         Discovery {
             sessions,
             others: self.others,

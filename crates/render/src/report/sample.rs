@@ -29,6 +29,7 @@ pub(crate) fn step(number: i64, start_us: i64, owners: &[(Category, i64)]) -> St
 /// A host with these steps.
 pub(crate) fn host(name: &str, framework: Framework, steps: Vec<StepRow>) -> HostSummary {
     HostSummary {
+        part: None,
         host: name.to_owned(),
         framework,
         origin: Origin::Marker,

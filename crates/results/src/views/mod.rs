@@ -106,6 +106,7 @@ macro_rules! views {
 
 views! {
     steps,
+    ranks,
     ops,
     kernels,
     scopes,

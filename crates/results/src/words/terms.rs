@@ -3,6 +3,7 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::devices::collectives::clock::Unaligned;
+use stepscope_analyze::job::JobPart;
 use stepscope_analyze::steps::{Exclusion, How, Origin, StepKind};
 use stepscope_analyze::time::critical::{NoPath, Piece};
 use stepscope_analyze::time::summary::HostSummary;
@@ -31,6 +32,16 @@ pub fn category_title(category: Category) -> &'static str {
         Category::Sync => "Sync",
         Category::Idle => "Idle",
         Category::Unknown => "Unknown",
+    }
+}
+
+/// A part in a distributed job, as TensorFlow numbers it.
+pub fn job_part(part: JobPart) -> String {
+    match part {
+        JobPart::Worker(number) => format!("worker/{number}"),
+        JobPart::Server(number) => format!("ps/{number}"),
+        JobPart::Coordinator => "coordinator".to_owned(),
+        JobPart::DataWorker => "data worker".to_owned(),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::quantity::{duration, size};
 use every::Rhythm;
 use steady::Waited;
 use take::Taker;
+use words::Addresses;
 
 /// Record a profile from running processes and report on it.
 ///
@@ -34,12 +35,22 @@ use take::Taker;
 #[command(after_help = "Examples:\n  \
     stepscope capture localhost:6009 --logdir logs                  two seconds, then the report\n  \
     stepscope capture a:6009 b:6009 --logdir logs --duration 5s     the same five seconds on two hosts\n  \
+    stepscope capture node[01-04]:6009 --logdir logs                the same two seconds on all nodes of a job\n  \
+    stepscope capture --tf-config --logdir logs                     all processes of TF_CONFIG, by their parts\n  \
     stepscope capture localhost:9999 --logdir logs --until-steady   after the warm-up\n  \
     stepscope capture localhost:9999 --logdir logs --every 10m --budget 2GB   sample a long job")]
 pub(crate) struct CaptureArgs {
-    /// Addresses of the profiler servers.
-    #[arg(required = true, value_name = "HOST:PORT", value_parser = words::address)]
-    hosts: Vec<Address>,
+    /// Addresses of the profiler servers. A host list names several (`node[01-04]:6009`, as in SLURM_JOB_NODELIST, or
+    /// `trainer-[0-3].trainer:6009`); NAME=HOST:PORT names the file.
+    #[arg(required_unless_present = "tf_config", value_name = "HOST:PORT", value_parser = words::addresses)]
+    hosts: Vec<Addresses>,
+    /// All processes of a TF_CONFIG, named by their parts: its JSON or a file; without a value, the variable TF_CONFIG.
+    #[arg(long, value_name = "JSON", num_args = 0..=1, default_missing_value = "")]
+    tf_config: Option<String>,
+    /// With --tf-config: the port of the profiler servers. Further processes on one host use the next ports, in the order of
+    /// the cluster.
+    #[arg(long, value_name = "PORT", default_value_t = 6009, requires = "tf_config", value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
     /// Log directory; writes plugins/profile/SESSION/HOST.xplane.pb below it.
     #[arg(long, value_name = "DIR")]
     logdir: PathBuf,
@@ -100,7 +111,7 @@ impl CaptureArgs {
         }
         let recorder = Recorder::new(leave)?;
         let form = self.form.form();
-        let taker = self.taker(&recorder, terminal);
+        let taker = self.taker(&recorder, terminal)?;
         if self.until_steady {
             match steady::wait(&taker, self.patience) {
                 Waited::Record => {}
@@ -114,15 +125,18 @@ impl CaptureArgs {
         }
     }
 
-    fn taker<'t>(&self, recorder: &'t Recorder, terminal: &'t Terminal) -> Taker<'t> {
+    fn taker<'t>(&self, recorder: &'t Recorder, terminal: &'t Terminal) -> Result<Taker<'t>, Problem> {
         let mut hosts: Vec<Address> = Vec::new();
-        for host in &self.hosts {
+        let given = self.hosts.iter().flat_map(|given| given.0.iter().cloned());
+        let of_config =
+            self.tf_config.as_ref().map(|config| words::of_config(config, self.port)).transpose()?;
+        for host in given.chain(of_config.unwrap_or_default()) {
             // A process that is listed twice would be busy the second time.
-            if !hosts.contains(host) {
-                hosts.push(host.clone());
+            if !hosts.iter().any(|known| known.is_same_process(&host)) {
+                hosts.push(host);
             }
         }
-        Taker {
+        Ok(Taker {
             recorder,
             terminal,
             hosts,
@@ -133,7 +147,7 @@ impl CaptureArgs {
             timeout: self.timeout,
             max_bytes: self.max_size,
             levels: Levels { host: self.host_level, device: self.device_level, python: self.python_level },
-        }
+        })
     }
 
     fn rhythm(&self) -> Option<Rhythm> {

@@ -134,7 +134,7 @@ impl RunArgs {
             .clone()
             .unwrap_or_else(|| std::env::temp_dir().join(format!("stepscope-run-{}", std::process::id())));
         let request = |port| ProfileRequest {
-            address: Address { host: "localhost".to_owned(), port },
+            address: Address { host: "localhost".to_owned(), port, name: None },
             duration: self.profile_duration,
             into: into.clone(),
         };

@@ -6,6 +6,7 @@
 //! program under test: the right name for a scene follows from how it was made.
 
 pub mod host;
+pub mod jobs;
 pub mod model;
 pub mod scenes;
 pub mod scenes_many;

@@ -40,7 +40,7 @@ fn waiting(traces: &[Trace]) -> Option<Waiting> {
 fn waiting_and_transfer_are_told_apart_whatever_the_clocks_say() {
     for late in [0, 7_777] {
         let found = waiting(&[rank(300, 0), rank(700, late)]);
-        let found = found.unwrap_or(Waiting { ranks: Vec::new(), collectives_per_step: 0.0, clocks: None });
+        let found = found.unwrap_or_default();
         let figures: Vec<(f64, f64, f64)> =
             found.ranks.iter().map(|rank| (rank.waiting_ms, rank.transfer_ms, rank.last)).collect();
         assert_eq!(figures, [(0.4, 0.2, 0.0), (0.0, 0.2, 1.0)], "{late}");

@@ -251,14 +251,20 @@ fn cheaper(pipeline: &Pipeline) -> String {
              call of the function takes {} µs; starting it for every element costs about as much.",
             short(us)
         ),
-        None => "Make the mapped function cheaper: it already runs in parallel, and more parallel calls help only while \
-                 cores are free. Batch before it and work on whole batches, decode to the size you need \
-                 (`tf.io.decode_jpeg(x, ratio=2)`), prepare offline, or give the input more cores (`tf.data` service)."
-            .to_owned(),
+        None => format!(
+            "Make the mapped function cheaper: it already runs in parallel, and more parallel calls help only while cores \
+             are free. Batch before it and work on whole batches, decode to the size you need \
+             (`tf.io.decode_jpeg(x, ratio=2)`), {}.",
+            if pipeline.on_service {
+                "or prepare offline"
+            } else {
+                "prepare offline, or give the input more cores (`tf.data` service)"
+            }
+        ),
     }
 }
 
-fn main_advice(pipeline: &Pipeline) -> String {
+pub(super) fn main_advice(pipeline: &Pipeline) -> String {
     let name = named(pipeline);
     let end = if pipeline.prefetches { "" } else { ".prefetch(tf.data.AUTOTUNE)" };
     match sort(pipeline) {

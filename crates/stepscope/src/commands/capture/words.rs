@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stepscope_capture::grpc::cluster::{self, of_tf_config};
 use stepscope_capture::grpc::{Address, AddressError, CaptureError};
 use stepscope_render::format::{bytes, duration_ms, printable};
 use stepscope_session::{Cause, Problem};
@@ -12,13 +13,35 @@ use super::take::Taker;
 const START: &str = "start a profiler server in the training program before the loop, with \
                      tf.profiler.experimental.server.start(6009) or jax.profiler.start_server(9999), and give that port";
 
-/// Reads an address from the command line.
-pub(super) fn address(text: &str) -> Result<Address, String> {
-    text.parse().map_err(|error| match error {
+/// Addresses that one argument names.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses(pub(super) Vec<Address>);
+
+/// Reads an address, or a host list, from the command line.
+pub(super) fn addresses(text: &str) -> Result<Addresses, String> {
+    cluster::addresses(text).map(Addresses).map_err(|error| match error {
         AddressError::NoPort(_) => "give a host and a port, such as localhost:6009 or [::1]:6009".to_owned(),
         AddressError::BadPort(port) => format!("`{port}` is not a port; give for example localhost:6009"),
         AddressError::NoHost(_) => "give a host name or address before the port".to_owned(),
     })
+}
+
+/// The processes of a TF_CONFIG: its JSON, a file that holds it, or, if empty, the variable of that name.
+pub(super) fn of_config(given: &str, port: u16) -> Result<Vec<Address>, Problem> {
+    let failed = |why: String| {
+        Problem::new(Cause::Usage, "--tf-config cannot be used")
+            .then(why)
+            .then("give the JSON of TF_CONFIG, or a file that holds it, or set the variable TF_CONFIG")
+    };
+    let text =
+        match given.trim() {
+            "" => std::env::var("TF_CONFIG")
+                .map_err(|_| failed("the variable TF_CONFIG is not set".to_owned()))?,
+            json if json.starts_with('{') => json.to_owned(),
+            path => std::fs::read_to_string(path)
+                .map_err(|error| failed(format!("cannot read {path}: {error}")))?,
+        };
+    of_tf_config(&text, port).map_err(|error| failed(error.to_string()))
 }
 
 /// Formats a duration as the user wrote it: `10 s`, `400 ms`, `2 min`.
