@@ -93,8 +93,8 @@ def tensorflow(replicas=1):
 def heavy_map(tf, rounds):
     def heavy(x):
         for _ in range(rounds):
-            x = tf.sort(tf.reshape(x, [-1]))
-            x = tf.reshape(x, [32, 256])
+            noise = tf.random.uniform([32 * 256])
+            x = x + 0.001 * tf.reshape(tf.sort(noise), [32, 256])
         return x
 
     return heavy
@@ -120,7 +120,7 @@ def train_tf(tf, strategy, cause, slow, log, width=256, layers=3):
         extra = 0.0
         if cause == "slow-compute" and slow:
             with tf.name_scope("matrix_power"):
-                square = tf.ones([600, 600]) * (1.0 / 600.0)
+                square = tf.random.uniform([500, 500]) * (1.0 / 500.0)
                 for _ in range(6):
                     square = tf.matmul(square, square)
                 extra = 0.0 * tf.reduce_sum(square)
@@ -429,7 +429,9 @@ def ddp(cause, index, ports, folder):
     batches = iter(torch.utils.data.DataLoader(Rows(), batch_size=batch))
     schedule = torch.profiler.schedule(wait=0, warmup=3, active=STEPS - 4)
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, schedule=schedule, record_shapes=True) as profiler:
+    target = os.path.join(folder, f"rank{index}.json.gz")
+    options = {"record_shapes": True, "on_trace_ready": lambda done: done.export_chrome_trace(target)}
+    with torch.profiler.profile(activities=activities, schedule=schedule, **options) as profiler:
         for _ in range(STEPS - 1):
             x = next(batches)
             if cause == "slow-python" and slow:
@@ -439,7 +441,6 @@ def ddp(cause, index, ports, folder):
             model(x).square().mean().backward()
             optimizer.step()
             profiler.step()
-    profiler.export_chrome_trace(os.path.join(folder, f"rank{index}.json.gz"))
     torch.distributed.barrier()
 
 

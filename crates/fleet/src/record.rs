@@ -5,9 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 use stepscope_analyze::Category;
+use stepscope_analyze::devices::collectives::RankWaiting;
 use stepscope_analyze::session::{Gathering, HostPartial, Session};
 use stepscope_analyze::time::summary::HostSummary;
 use stepscope_analyze::work::ops::{OTHER, Where};
+use stepscope_diagnose::facts::Held;
 use stepscope_diagnose::rules::compute_bound;
 use stepscope_diagnose::rules::straggler::{LateRank, SlowHost};
 use stepscope_diagnose::{Facts, Finding, diagnose};
@@ -324,17 +326,27 @@ fn host_facts(facts: &Facts) -> Vec<HostFacts> {
         all.sort_by(f64::total_cmp);
         quantile(&all, 0.5).unwrap_or(0.0)
     };
-    let measured: Vec<(Option<f64>, f64)> =
-        hosts.iter().map(|host| (host.median_ms(), host.own_work_ms())).collect();
+    // Who serves others has no steps to compare.
+    let measured: Vec<(Option<f64>, f64)> = hosts
+        .iter()
+        .map(|host| (host.median_ms().filter(|_| host.trains()), host.own_work_ms()))
+        .collect();
     let usual_ms = middle(measured.iter().filter_map(|(step, _)| *step).collect());
     // The own work of a host without steps is that of its whole capture.
     let usual_own = middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());
     let ranks = facts.collectives.waiting.as_ref().map_or(&[][..], |waiting| &waiting.ranks);
+    let held = facts.get::<Held>();
     let rows = hosts.iter().zip(measured).map(|(host, (step_ms, own_ms))| {
-        let longer = (step_ms.unwrap_or(0.0) - usual_ms).max(own_ms - usual_own);
+        // Where arrivals were compared, they say who is slow, as in the finding.
+        let longer = match &*held {
+            Held::Unknown => (step_ms.unwrap_or(0.0) - usual_ms).max(own_ms - usual_own),
+            Held::ByOne(one) if one.rank.host == host.host => one.rank.late_ms,
+            _ => 0.0,
+        };
         let slow = if usual_ms > 0.0 && step_ms.is_some() { (longer / usual_ms).max(0.0) } else { 0.0 };
         let own_rank = |name: &str| name.strip_prefix(&host.host).is_some_and(|rest| rest.starts_with(' '));
-        let last = ranks.iter().filter(|rank| own_rank(&rank.name)).map(|rank| rank.last);
+        let own = |rank: &&RankWaiting| rank.host == host.host || own_rank(&rank.name);
+        let last = ranks.iter().filter(own).map(|rank| rank.last);
         HostFacts { host: host.host.clone(), step_ms, own_ms, slow, last: last.max_by(f64::total_cmp) }
     });
     rows.collect()

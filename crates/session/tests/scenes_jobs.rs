@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what helps a test may fail it")]
 
+use std::path::Path;
+
 use stepscope_diagnose::Finding;
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_results::report::Report;
+use stepscope_session::find::{Query, ResolvedSession};
 use stepscope_session::Profile;
 use stepscope_session::report::report;
+use stepscope_testkit::corpus::{corpus, names_in};
 use stepscope_testkit::stage::jobs::{JobTrouble, replicas, servers, workers};
 
 fn told(files: Vec<Vec<u8>>, names: &[&str]) -> Report {
@@ -118,4 +122,70 @@ fn parameter_servers_are_blamed_only_if_workers_wait_for_them() {
     assert!(uneven.findings[0].words().advice[0].contains("MinSizePartitioner"));
     let idle = told(servers([MS, MS]), &names);
     assert!(finding(&idle, "parameter-server-bound").is_none(), "{:?}", verdict(&idle));
+}
+
+/// A recorded job's verdict: what its label says is slow, and who.
+#[test]
+fn recorded_jobs_agree_with_their_labels() {
+    let Some(folder) = corpus("distributed") else { return };
+    for name in names_in(&folder) {
+        let label = std::fs::read_to_string(folder.join(&name).join("label.json")).unwrap();
+        let label: serde_json::Value = serde_json::from_str(&label).unwrap();
+        let report = found(&folder.join(&name)).1;
+        let wanted = match label["bottleneck"].as_str().unwrap_or_default() {
+            "communication" => "communication-bound",
+            "parameter-server" => "parameter-server-bound",
+            "input" => "input-bound",
+            "straggler-rotating" => "step-variance",
+            other => other,
+        };
+        let (id, subject) = verdict(&report);
+        assert_eq!(id, wanted, "{name}");
+        let slow = label["slow"].as_str().filter(|slow| !slow.is_empty() && wanted == "straggler");
+        match (slow, subject) {
+            (Some(slow), Some(subject)) => assert!(slow.starts_with(subject), "{name}: {subject}, not {slow}"),
+            (slow, _) => assert!(slow.is_none() && finding(&report, "straggler").is_none(), "{name}"),
+        }
+    }
+}
+
+/// The names of the hosts of the newest session below a path, and its report.
+fn found(path: &Path) -> (Vec<String>, Report) {
+    let query = Query { paths: vec![path.to_owned()], ..Query::default() };
+    let chosen = ResolvedSession::of(&query, &|_| ()).unwrap();
+    let names = chosen.files.iter().map(|file| file.host.clone()).collect();
+    let inputs = chosen.files.iter().map(|file| (file.host.clone(), file.open())).collect();
+    let profile = Profile::read("run".to_owned(), Vec::new(), inputs, &Progress::new()).unwrap();
+    (names, report(&profile, vec!["run".to_owned()]).unwrap())
+}
+
+#[test]
+fn workers_that_record_themselves_into_one_log_directory_are_one_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    for (second, file) in workers(JobTrouble::Python).into_iter().enumerate() {
+        let session = folder.path().join(format!("plugins/profile/2026_11_18_09_52_{:02}", 10 + second));
+        std::fs::create_dir_all(&session).unwrap();
+        std::fs::write(session.join("machine.xplane.pb"), file).unwrap();
+    }
+    let (names, report) = found(folder.path());
+    assert_eq!(names, ["machine", "machine (2)", "machine (3)"]);
+    assert_eq!(verdict(&report), ("straggler", Some("machine (2)")));
+    // Another job that stopped in the same minute shares no collective with it.
+    let other = folder.path().join("plugins/profile/2026_11_18_09_52_40");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("machine.xplane.pb"), replicas(1)).unwrap();
+    assert_eq!(found(folder.path()).0, ["machine"]);
+}
+
+#[test]
+fn files_that_are_named_by_their_ports_are_called_by_their_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("plugins/profile/2026_11_18_09_52_10");
+    std::fs::create_dir_all(&session).unwrap();
+    for (port, file) in [6009, 6010, 6011].into_iter().zip(servers([15_000_000, 15_000_000])) {
+        std::fs::write(session.join(format!("127.0.0.1_{port}.xplane.pb")), file).unwrap();
+    }
+    let (mut names, _) = found(folder.path());
+    names.sort();
+    assert_eq!(names, ["ps/0", "ps/1", "worker/0"]);
 }

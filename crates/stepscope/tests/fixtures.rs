@@ -51,3 +51,11 @@ fn several_named_files_are_one_profile() {
     let files = ["info", "fixtures/torch-train", "fixtures/torch-plain"];
     insta::assert_snapshot!("info_two_hosts", run(&files));
 }
+
+#[test]
+fn one_process_has_no_ranks_to_compare() {
+    let said = run(&["ranks", "fixtures/tf-train"]);
+    assert!(said.contains("one process without ranks to compare"), "{said}");
+    let said = run(&["ranks", "fixtures/tf-train", "--json"]);
+    assert!(said.contains("\"recorded\": 0") || said.contains("\"recorded\":0"), "{said}");
+}

@@ -144,6 +144,20 @@ impl Ranks {
         (count >= 3 && factor >= SLOWER && slower >= MOST * own_ms).then_some(factor)
     }
 
+    /// Milliseconds per step that a rank's ops take longer than those of the median of the others, all together; `None` if it
+    /// is not known.
+    pub fn more_op_ms(&self, host: &str, inside: &str) -> Option<f64> {
+        let own = self.rank(host, inside)?;
+        let of = |rank: &RankWork| {
+            let ops = rank.items.iter().filter(|item| item.sort == Sort::Op);
+            ops.map(|item| item.own).sum::<Dur>().ms() / rank.steps.max(1) as f64
+        };
+        let others = self.ranks.iter().filter(|rank| !std::ptr::eq(*rank, own));
+        let mut others: Vec<f64> = others.map(of).collect();
+        others.sort_by(f64::total_cmp);
+        Some(of(own) - quantile(&others, 0.5)?)
+    }
+
     /// The number of rows that a rank works on, and that of the others if they all have the same; `None` if unknown.
     pub fn rows(&self, host: &str, inside: &str) -> Option<(u64, u64)> {
         let own = self.rank(host, inside)?;

@@ -10,7 +10,7 @@ use super::{Item, RankWork, Sort};
 use crate::context::Context;
 use crate::states::host_collectives::{Inside, host_calls};
 use crate::states::{is_pipeline_thread, is_range};
-use crate::time::python::frame_place;
+use crate::time::python::{frame_place, user_place};
 use crate::vocabulary::{Keys, Role};
 use crate::window::{Window, Windows};
 
@@ -56,6 +56,8 @@ struct Pass<'c, 't> {
     classes: Vec<Class>,
     /// Sort, name, and the replica that its name says.
     works: Vec<(Sort, String, i64)>,
+    /// Which of them are functions of the user's.
+    users: BTreeSet<usize>,
     sums: HashMap<(usize, usize), (u64, Dur), FxBuildHasher>,
     ordinal: Option<StrId>,
     dims: Option<StrId>,
@@ -69,6 +71,8 @@ struct Open {
     inside: Dur,
     /// The rank and the work, if it counts.
     work: Option<(usize, usize)>,
+    /// What a function of a library does for the user's function around it is the latter's time, and no call of it.
+    is_part: bool,
 }
 
 impl<'c, 't> Pass<'c, 't> {
@@ -80,6 +84,7 @@ impl<'c, 't> Pass<'c, 't> {
             several,
             classes: Vec::with_capacity(trace.kinds().len()),
             works: Vec::new(),
+            users: BTreeSet::new(),
             sums: HashMap::default(),
             ordinal: trace.strings().find("device_ordinal").filter(|_| by_device),
             dims: trace.strings().find("Input Dims"),
@@ -93,6 +98,9 @@ impl<'c, 't> Pass<'c, 't> {
                     let number = *known.entry(work.clone()).or_insert(pass.works.len());
                     if number == pass.works.len() {
                         pass.works.push(work);
+                    }
+                    if user_place(trace, KindId::from_index(index)).is_some() {
+                        pass.users.insert(number);
                     }
                     Class::Work(number)
                 }
@@ -147,7 +155,9 @@ impl<'c, 't> Pass<'c, 't> {
             if work.is_some() {
                 self.look_at_rows(track, index, kind);
             }
-            open.push(Open { end: span.end, dur: span.dur(), inside: Dur::ZERO, work });
+            let owner = work.and_then(|(_, work)| self.owner_of(work, &open));
+            let (work, is_part) = (owner.or(work), owner.is_some());
+            open.push(Open { end: span.end, dur: span.dur(), inside: Dur::ZERO, work, is_part });
         }
         self.close(&mut open, Time::MAX);
     }
@@ -159,10 +169,18 @@ impl<'c, 't> Pass<'c, 't> {
             }
             if let Some(key) = ended.work {
                 let sum = self.sums.entry(key).or_default();
-                sum.0 += 1;
+                sum.0 += u64::from(!ended.is_part);
                 sum.1 += (ended.dur - ended.inside).at_least_zero();
             }
         }
+    }
+
+    /// The user's function around a function of a library; `None` for all other work.
+    fn owner_of(&self, work: usize, open: &[Open]) -> Option<(usize, usize)> {
+        if self.works[work].0 != Sort::Python || self.users.contains(&work) {
+            return None;
+        }
+        open.iter().rev().filter_map(|open| open.work).find(|(_, work)| self.users.contains(work))
     }
 
     /// The rank that does a piece of work; `None` if all ranks of the process share it.

@@ -75,7 +75,7 @@ impl Evidence for Held {
             return Held::Unknown;
         };
         let step_ms = session.summary.length_ms();
-        if let Some(one) = by_one(waiting, step_ms) {
+        if let Some(one) = by_one(waiting, step_ms).filter(|one| works_more(session, one)) {
             return Held::ByOne(one);
         }
         in_turn(session, waiting, step_ms).map_or(Held::Nobody, Held::InTurn)
@@ -105,6 +105,16 @@ fn by_one(waiting: &Waiting, step_ms: f64) -> Option<HeldByOne> {
     held.then(|| HeldByOne { rank: rank.clone(), of: waiting.ranks.len(), causes, waiting_ms })
 }
 
+/// Ranks inside one process share its threads: whose ops are started last arrives last, without doing more than the others.
+/// Such a rank is only late if its own ops take longer, by this share of how late it is.
+const EXPLAINED: f64 = 0.5;
+
+fn works_more(session: &Session, one: &HeldByOne) -> bool {
+    let rank = &one.rank;
+    let more = || session.ranks.more_op_ms(&rank.host, &rank.inside).unwrap_or(0.0);
+    rank.inside.is_empty() || more() >= EXPLAINED * rank.late_ms
+}
+
 /// Whether a rank is far behind all others in a step.
 fn holds_up(step: &HeldStep, step_ms: f64) -> bool {
     step.share >= CAUSES && step.late_ms >= HELD * step_ms
@@ -113,7 +123,7 @@ fn holds_up(step: &HeldStep, step_ms: f64) -> bool {
 fn in_turn(session: &Session, waiting: &Waiting, step_ms: f64) -> Option<InTurn> {
     let held: Vec<&HeldStep> = waiting.steps.iter().filter(|step| holds_up(step, step_ms)).collect();
     let (mut ranks, mut late_ms, mut excess) = (0, 0.0, [0.0; Category::COUNT]);
-    let mut explained = 0;
+    let (mut explained, mut category) = (0, None);
     for (number, rank) in waiting.ranks.iter().enumerate() {
         let own: Vec<i64> = held.iter().filter(|step| step.rank == number).map(|step| step.number).collect();
         if own.len() < 2 {
@@ -127,12 +137,17 @@ fn in_turn(session: &Session, waiting: &Waiting, step_ms: f64) -> Option<InTurn>
         if more.iter().sum::<f64>() < late / 2.0 || times_as_much(host, &own) < MULTIPLE {
             continue;
         }
+        // What rotates is one thing; ranks that are late for different reasons show noise.
+        let most = (0..Category::COUNT).max_by(|&a, &b| more[a].total_cmp(&more[b]));
+        if category.is_some_and(|known| most != Some(known)) {
+            return None;
+        }
+        category = most;
         (ranks, late_ms, explained) = (ranks + 1, late_ms + late, explained + own.len());
         excess.iter_mut().zip(more).for_each(|(all, one)| *all += one);
     }
     let steps = waiting.steps.len().max(1);
-    let most = (0..Category::COUNT).max_by(|&a, &b| excess[a].total_cmp(&excess[b]));
-    let most = most.map(|at| (Category::ALL[at], excess[at] / explained.max(1) as f64));
+    let most = category.map(|at| (Category::ALL[at], excess[at] / explained.max(1) as f64));
     (ranks >= 2 && explained as f64 >= TURNS * steps as f64).then(|| InTurn {
         ranks,
         of: waiting.ranks.len(),

@@ -433,7 +433,7 @@ export class Engine {
     for (let tile = first; tile <= last; tile += 1) this.store.fetchAlso(level, tile, slots);
   }
 
-  /** Idle times and collectives of devices; after the first picture, because these are analyses, not slices of the trace. */
+  /** Idle times of devices and collectives of ranks; after the first picture, because these are analyses, not slices of the trace. */
   private fetchAnalyses(): void {
     const devices = this.timeline.processes.filter((process) => process.kind === "device").length;
     // The tracks show both as well, and the Devices page says what went wrong.
@@ -447,7 +447,8 @@ export class Engine {
         this.source.gaps(),
         (gaps) => (this.backdrop.gaps = gapsByProcess(this.timeline, gaps, this.categories)),
       );
-    if (devices > 1)
+    // Without devices, processes and replicas may be ranks.
+    if (devices !== 1)
       void fetched(this.source.collectives(), (runs) => (this.collectives = runsBySlot(runs, this.slotOf)));
   }
 

@@ -61,8 +61,9 @@ fn what_a_worker_awaits_belongs_to_the_server_that_sends_it() {
     }
     let found = all.finish().unwrap_or_default();
     assert_eq!((found.workers, found.waited_ms, found.pull_ms, found.push_ms), (1, 0.6, 0.6, 0.0));
-    let by_task: Vec<(u64, f64)> = found.servers.iter().map(|server| (server.task, server.pull_ms)).collect();
-    assert_eq!(by_task, [(0, 0.2), (1, 0.6)]);
+    let by_task: Vec<(u64, i64)> =
+        found.servers.iter().map(|server| (server.task, (server.pull_ms * 1e3).round() as i64)).collect();
+    assert_eq!(by_task, [(0, 200), (1, 600)]);
     assert_eq!(ServersPartial::of(&Context::new(&servers[0], "s")).finish(), None, "nobody waits");
 }
 

@@ -49,7 +49,7 @@ impl Cause for Turns {
         )];
         if let Some((category, ms)) = turns.most {
             evidence.push(format!(
-                "In such a step, the late rank spends {} more in `{}` than in its other steps.",
+                "In these steps, the late rank spends {} more in `{}` than in its other steps.",
                 duration_ms(ms),
                 category.key()
             ));
