@@ -30,10 +30,15 @@
 //! # How to check
 //! `communication` drops.
 
+mod many;
+
 use stepscope_analyze::Category;
-use stepscope_analyze::devices::collectives::{RankWaiting, Waiting};
+use stepscope_analyze::devices::collectives::Waiting;
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{decimal, duration_ms, plural, quoted, share};
+
+pub use many::Many;
+use many::{counted, in_larger_packs, many};
 
 use super::parameter_server_bound;
 use super::shared::{of_step, on_one_clock, severity};
@@ -86,30 +91,6 @@ fn check(facts: &Facts) -> Option<Finding> {
             .owning(vec![(Category::Communication, ms)], Some(GAIN))
             .yielding_to(&parameter_server_bound::RULE)
             .sure(sure)
-    })
-}
-
-/// Collectives that are too many and too small.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Many {
-    /// How many per step.
-    pub per_step: f64,
-    /// The median time of one, without waiting, in milliseconds.
-    pub each_ms: f64,
-    /// Milliseconds per step in which they are set up on the rank that this takes longest.
-    pub setup_ms: f64,
-}
-
-fn many(waiting: &Waiting) -> Option<Many> {
-    let sets_up = |rank: &RankWaiting| rank.setup_ms >= SETTING_UP * (rank.transfer_ms + rank.waiting_ms);
-    let small = match waiting.elements {
-        Some(elements) => (elements as f64) < SMALL,
-        None => waiting.ranks.iter().any(|rank| rank.setup_ms > 0.0 && sets_up(rank)),
-    };
-    (waiting.collectives_per_step >= MANY && small).then(|| Many {
-        per_step: waiting.collectives_per_step,
-        each_ms: waiting.each_ms,
-        setup_ms: waiting.ranks.iter().map(|rank| rank.setup_ms).fold(0.0, f64::max),
     })
 }
 
@@ -181,37 +162,6 @@ impl Cause for Collectives {
             ),
             evidence,
             advice,
-        }
-    }
-}
-
-fn counted(many: Many) -> String {
-    let setup = if many.setup_ms > 0.0 {
-        format!(", and setting all of them up takes up to {} per step", duration_ms(many.setup_ms))
-    } else {
-        String::new()
-    };
-    format!(
-        "There are {} collectives per step; the median one takes {}{setup}.",
-        decimal(many.per_step, 0),
-        duration_ms(many.each_ms)
-    )
-}
-
-/// How to have fewer collectives.
-fn in_larger_packs(framework: Framework) -> &'static str {
-    match framework {
-        Framework::TensorFlow | Framework::Keras => {
-            "Exchange in fewer, larger packs: leave `bytes_per_pack` of \
-             `tf.distribute.experimental.CommunicationOptions` unset, or set it to 50 MB. Each collective costs a round of \
-             messages, whatever its size."
-        }
-        Framework::PyTorch => {
-            "Exchange in fewer, larger buckets: raise `bucket_cap_mb` of `DistributedDataParallel` (25 by default). Each \
-             collective costs a round of messages, whatever its size."
-        }
-        _ => {
-            "Exchange in fewer, larger pieces: each collective costs a round of messages, whatever its size."
         }
     }
 }
@@ -372,6 +322,8 @@ fn waits(found: &Waiting) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_analyze::devices::collectives::RankWaiting;
+
     use super::*;
     use crate::rules::testing::{speaks, words};
 

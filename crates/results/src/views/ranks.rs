@@ -1,7 +1,8 @@
 //! `stepscope ranks`: the processes, replicas or devices of one job side by side: own work, waiting caused and suffered, and
 //! what each does more than the others.
 
-use stepscope_analyze::devices::collectives::{Collectives, CollectivesPartial, RankWaiting};
+use serde_json::{Value, json};
+use stepscope_analyze::devices::collectives::{Collectives, CollectivesPartial, RankWaiting, Waiting};
 use stepscope_analyze::devices::servers::{Servers, ServersPartial};
 use stepscope_analyze::job::JobPart;
 use stepscope_analyze::ranks::{Ranks, RanksPartial};
@@ -36,6 +37,12 @@ pub(super) const VIEW: View = View {
         world_size?: integer? -- Ranks of the job; null if no recorder says.
         collectives_per_step?: number? -- Collectives per step in which all of them take part.
         exact?: boolean? -- Whether collectives are matched by numbers, rather than by order.
+        held_steps?: [held] -- The steps in which ranks wait for another, each with the rank that they wait for most.
+        @held
+        step: integer -- The step number.
+        rank: string -- The rank.
+        share: number -- The share of all waiting in the step that it causes.
+        late_ms: number -- How long it arrives after the last but one.
     ",
     table: |hosts| table(&Job::of(hosts)),
     groupings: &[],
@@ -207,11 +214,21 @@ fn table(job: &Job) -> Table {
     table.member("world_size", job.collectives.world_size);
     table.member("collectives_per_step", waiting.map(|waiting| waiting.collectives_per_step));
     table.member("exact", waiting.map(|waiting| waiting.exact));
+    table.member("held_steps", waiting.map_or_else(Vec::new, held_steps));
     if waiting.is_none() {
         table.hide(&["waiting_ms", "caused_ms", "leads_fraction", "late_ms"]);
     }
     notes(job, &mut table);
     table
+}
+
+/// Who is late in which step.
+fn held_steps(waiting: &Waiting) -> Vec<Value> {
+    let held = waiting.steps.iter().filter_map(|step| {
+        let rank = &waiting.ranks.get(step.rank)?.name;
+        Some(json!({"step": step.number, "rank": rank, "share": step.share, "late_ms": step.late_ms}))
+    });
+    held.collect()
 }
 
 fn headline(job: &Job, lines: &[Line]) -> String {
