@@ -20,7 +20,7 @@ pub(super) fn ranks(context: &Context) -> Vec<Rank> {
         let steps = breakdown.steps.all.iter().zip(&device.steps);
         let windows: Vec<(i64, Span)> = steps
             .filter(|(step, _)| step.excluded.is_none())
-            .map(|(step, shares)| (step.number, shares.window))
+            .map(|(step, shares)| (step.number, shares.work))
             .collect();
         let own = |track: &&Track| track.process == process && track.kind == TrackKind::Stream;
         let mut runs: Vec<Run> = trace

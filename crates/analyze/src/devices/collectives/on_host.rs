@@ -15,7 +15,7 @@ pub(super) fn ranks(context: &Context) -> Vec<Rank> {
         return Vec::new();
     }
     let windows: Vec<(i64, Span)> =
-        context.breakdown().counted().map(|(step, shares)| (step.number, shares.window)).collect();
+        context.breakdown().counted().map(|(step, shares)| (step.number, shares.work)).collect();
     let mut found: BTreeMap<Inside, Vec<Run>> = BTreeMap::new();
     for call in calls {
         let after = windows.partition_point(|(_, window)| window.start <= call.arrived);
