@@ -2,7 +2,7 @@
 //! slow worker, and a worker that waits for a parameter server.
 //!
 //! They run if STEPSCOPE_TEST_PYTHON names a Python with TensorFlow; `cargo xtask live` creates one.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod support;
 
@@ -66,6 +66,6 @@ fn a_worker_that_waits_for_its_server_is_not_called_busy() {
     let report = report(&place);
     assert_eq!(report["findings"][0]["id"], "parameter-server-bound", "{}", report["findings"][0]);
     let hosts: Vec<&str> =
-        report["hosts"].as_array().unwrap().iter().filter_map(|host| host["name"].as_str()).collect();
+        report["sources"].as_array().unwrap().iter().filter_map(|source| source["host"].as_str()).collect();
     assert!(hosts.contains(&"worker/0"), "{hosts:?}");
 }
