@@ -229,6 +229,8 @@ pub(crate) fn on_device() -> Report {
             hidden_ms: 1.4,
             waiting: None,
             one_side: None,
+            missing: None,
+            many: None,
             exchanges: Exchanges::default(),
             on_device: true,
         },
