@@ -48,7 +48,7 @@ impl Loader {
 const SERVED: f64 = 0.6;
 
 /// The service, if batches are awaited there.
-fn service(input: &Input) -> Option<ServiceFacts> {
+fn service(input: &Input) -> Option<Box<ServiceFacts>> {
     let service = input.service.as_ref().filter(|service| service.share >= SERVED)?;
     let all: f64 = service.addresses.iter().map(|worker| worker.ms_per_step).sum();
     let share = |ms: f64| if all > 0.0 { ms / all } else { 0.0 };
@@ -57,15 +57,17 @@ fn service(input: &Input) -> Option<ServiceFacts> {
     // While the step starves, the workers deliver one batch per step, all together.
     let rest = 1.0 - input.wait_fraction;
     let needed = (rest > 0.0).then(|| (now as f64 / rest).ceil() as u64).filter(|needed| *needed > now);
-    Some(ServiceFacts {
+    let here = || Some(Box::new(ServiceFacts { here: true, ..ServiceFacts::default() }));
+    Some(Box::new(ServiceFacts {
         workers: named.map(|worker| (worker.address.clone(), share(worker.ms_per_step))).collect(),
         needed,
         now,
         pipeline: service
             .pipeline
             .as_ref()
-            .map(|pipeline| Box::new(Pipeline { on_service: true, ..tf_data(pipeline) })),
-    })
+            .map(|pipeline| Box::new(Pipeline { service: here(), ..tf_data(pipeline) })),
+        here: false,
+    }))
 }
 
 fn tf_data(pipeline: &InputPipeline) -> Pipeline {
@@ -96,7 +98,6 @@ fn tf_data(pipeline: &InputPipeline) -> Pipeline {
         python_line: None,
         caches: pipeline.has_cache,
         service: None,
-        on_service: false,
     }
 }
 

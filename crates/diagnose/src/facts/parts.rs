@@ -91,9 +91,7 @@ pub struct Pipeline {
     /// Elements are kept after the first epoch.
     pub caches: bool,
     /// The tf.data service that delivers batches.
-    pub service: Option<ServiceFacts>,
-    /// It runs on a worker of such a service.
-    pub on_service: bool,
+    pub service: Option<Box<ServiceFacts>>,
 }
 
 /// A tf.data service, as far as advice needs it.
@@ -107,6 +105,8 @@ pub struct ServiceFacts {
     pub now: u64,
     /// The pipeline of the recorded workers.
     pub pipeline: Option<Box<Pipeline>>,
+    /// Is this the pipeline of such a worker itself, rather than of one who asks it?
+    pub here: bool,
 }
 
 /// What is known of copies.

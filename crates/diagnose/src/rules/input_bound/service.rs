@@ -72,6 +72,7 @@ mod tests {
             needed: Some(16),
             now: 1,
             pipeline: Some(Box::new(own)),
+            here: false,
         };
         let all = said(&service);
         let text = [std::slice::from_ref(&all.why), &all.evidence, &all.advice].concat().join(" ");

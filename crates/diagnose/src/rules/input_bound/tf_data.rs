@@ -255,7 +255,7 @@ fn cheaper(pipeline: &Pipeline) -> String {
             "Make the mapped function cheaper: it already runs in parallel, and more parallel calls help only while cores \
              are free. Batch before it and work on whole batches, decode to the size you need \
              (`tf.io.decode_jpeg(x, ratio=2)`), {}.",
-            if pipeline.on_service {
+            if pipeline.service.as_ref().is_some_and(|service| service.here) {
                 "or prepare offline"
             } else {
                 "prepare offline, or give the input more cores (`tf.data` service)"
