@@ -327,10 +327,8 @@ fn host_facts(facts: &Facts) -> Vec<HostFacts> {
         quantile(&all, 0.5).unwrap_or(0.0)
     };
     // Who serves others has no steps to compare.
-    let measured: Vec<(Option<f64>, f64)> = hosts
-        .iter()
-        .map(|host| (host.median_ms().filter(|_| host.trains()), host.own_work_ms()))
-        .collect();
+    let measured: Vec<(Option<f64>, f64)> =
+        hosts.iter().map(|host| (host.median_ms().filter(|_| host.trains()), host.own_work_ms())).collect();
     let usual_ms = middle(measured.iter().filter_map(|(step, _)| *step).collect());
     // The own work of a host without steps is that of its whole capture.
     let usual_own = middle(measured.iter().filter(|(step, _)| step.is_some()).map(|(_, own)| *own).collect());

@@ -7,8 +7,8 @@ use std::path::Path;
 use stepscope_diagnose::Finding;
 use stepscope_read::{Bytes, Input, Progress};
 use stepscope_results::report::Report;
-use stepscope_session::find::{Query, ResolvedSession};
 use stepscope_session::Profile;
+use stepscope_session::find::{Query, ResolvedSession};
 use stepscope_session::report::report;
 use stepscope_testkit::corpus::{corpus, names_in};
 use stepscope_testkit::stage::jobs::{JobTrouble, replicas, servers, workers};
@@ -143,7 +143,9 @@ fn recorded_jobs_agree_with_their_labels() {
         assert_eq!(id, wanted, "{name}");
         let slow = label["slow"].as_str().filter(|slow| !slow.is_empty() && wanted == "straggler");
         match (slow, subject) {
-            (Some(slow), Some(subject)) => assert!(slow.starts_with(subject), "{name}: {subject}, not {slow}"),
+            (Some(slow), Some(subject)) => {
+                assert!(slow.starts_with(subject), "{name}: {subject}, not {slow}")
+            }
             (slow, _) => assert!(slow.is_none() && finding(&report, "straggler").is_none(), "{name}"),
         }
     }

@@ -50,7 +50,11 @@ fn the_planted_slow_worker_is_named_and_its_python_is_blamed() {
     }
     let report = report(&place);
     let first = &report["findings"][0];
-    assert_eq!((&first["id"], &first["subject"]), (&Value::from("straggler"), &Value::from("worker1")), "{first}");
+    assert_eq!(
+        (&first["id"], &first["subject"]),
+        (&Value::from("straggler"), &Value::from("worker1")),
+        "{first}"
+    );
     assert!(first["summary"].as_str().unwrap().contains("`python`"), "{first}");
     let gain = first["gain_ms_per_step"].as_f64().unwrap();
     assert!(gain > 100.0, "150 ms were planted in each step: {gain}");

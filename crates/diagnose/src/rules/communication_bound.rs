@@ -432,7 +432,11 @@ mod tests {
         };
         assert_eq!((per_step(46.0, Some(9_000), 0.0), per_step(46.0, None, 0.9)), (Some(46.0), Some(46.0)));
         assert_eq!((per_step(3.0, Some(9_000), 0.9), per_step(46.0, Some(9_000_000), 0.9)), (None, None));
-        assert_eq!((per_step(46.0, None, 0.1), per_step(46.0, None, 0.0)), (None, None), "no sign of small ones");
+        assert_eq!(
+            (per_step(46.0, None, 0.1), per_step(46.0, None, 0.0)),
+            (None, None),
+            "no sign of small ones"
+        );
         let many = Some(Many { per_step: 46.0, each_ms: 0.2, setup_ms: 2.0 });
         let cause = Collectives { many, ..collectives(&[], None) };
         speaks(&RULE, cause.clone());

@@ -163,8 +163,12 @@ mod tests {
     use crate::rules::testing::words;
 
     fn serving(pulls: &[f64]) -> Serving {
-        let server =
-            |(task, &pull_ms): (usize, &f64)| ServerShare { task: task as u64, pull_ms, push_ms: 1.0, tensors: 4.0 };
+        let server = |(task, &pull_ms): (usize, &f64)| ServerShare {
+            task: task as u64,
+            pull_ms,
+            push_ms: 1.0,
+            tensors: 4.0,
+        };
         let servers = pulls.iter().enumerate().map(server).collect();
         let servers = Servers {
             workers: 2,

@@ -149,7 +149,10 @@ impl Job {
             own_ms: host.map(HostSummary::own_work_ms),
             waiting: Some(rank.clone()),
             breakdown: host.map_or_else(Vec::new, per_step),
-            differs: work.into_iter().chain(host.and_then(|host| self.category(host))).max_by(|a, b| a.1.total_cmp(&b.1)),
+            differs: work
+                .into_iter()
+                .chain(host.and_then(|host| self.category(host)))
+                .max_by(|a, b| a.1.total_cmp(&b.1)),
         }
     }
 

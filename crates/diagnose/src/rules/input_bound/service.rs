@@ -12,7 +12,8 @@ pub(super) fn said(service: &ServiceFacts) -> Said {
     let own = service.pipeline.as_deref();
     let slow = own.and_then(tf_data::named);
     let workers = plural(service.now, "worker", "workers");
-    let mut evidence = vec![format!("Batches come from {workers} of the `tf.data` service; here they are only unpacked.")];
+    let mut evidence =
+        vec![format!("Batches come from {workers} of the `tf.data` service; here they are only unpacked.")];
     for (address, part) in service.workers.iter().take(NAMED) {
         evidence.push(format!("{} of the waiting is for the worker at {}.", share(*part), quoted(address)));
     }
@@ -77,9 +78,16 @@ mod tests {
         let all = said(&service);
         let text = [std::slice::from_ref(&all.why), &all.evidence, &all.advice].concat().join(" ");
         assert!(text.contains("about 16 would keep up") && text.contains("10.0.0.7:5051"), "{text}");
-        assert!(text.contains("`.map(...)`") && text.contains("TopKV2") && !text.contains("Uncompress"), "{text}");
+        assert!(
+            text.contains("`.map(...)`") && text.contains("TopKV2") && !text.contains("Uncompress"),
+            "{text}"
+        );
         let unseen = said(&ServiceFacts { pipeline: None, needed: None, ..service });
-        assert!(unseen.advice.iter().any(|line| line.starts_with("Record the workers")), "{:?}", unseen.advice);
+        assert!(
+            unseen.advice.iter().any(|line| line.starts_with("Record the workers")),
+            "{:?}",
+            unseen.advice
+        );
         assert!(unseen.evidence.iter().chain(&unseen.advice).all(|line| line.ends_with('.')));
     }
 }

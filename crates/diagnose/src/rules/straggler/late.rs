@@ -93,7 +93,9 @@ fn why(facts: &Facts, held: &HeldByOne, most: Option<(Category, f64)>) -> Why {
     };
     let computes = !rank.inside.is_empty() || most.is_some_and(|(category, _)| category == Category::Compute);
     if computes {
-        if let Some((own, usual)) = rows(facts, rank).filter(|(own, usual)| *own as f64 >= UNEVEN * *usual as f64) {
+        if let Some((own, usual)) =
+            rows(facts, rank).filter(|(own, usual)| *own as f64 >= UNEVEN * *usual as f64)
+        {
             return Why::Rows(own, usual);
         }
         let op = first(&[Sort::Op]);
@@ -201,7 +203,9 @@ impl Late {
                     format!("{what} takes {} longer per step", duration_ms(work.more_ms()))
                 }
             }
-            Why::Factor(factor) => format!("its ops take {} times as long as those of the others", decimal(*factor, 1)),
+            Why::Factor(factor) => {
+                format!("its ops take {} times as long as those of the others", decimal(*factor, 1))
+            }
             Why::Category => {
                 let (category, ms) = self.most?;
                 format!("it spends {} more per step in `{}`", duration_ms(ms), category.key())
