@@ -1,9 +1,11 @@
 //! Error messages of a capture: one per cause, each with what to do about it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use stepscope_capture::grpc::cluster::{self, of_tf_config};
 use stepscope_capture::grpc::{Address, AddressError, CaptureError};
+use stepscope_read::files::read_text;
 use stepscope_render::format::{bytes, duration_ms, printable};
 use stepscope_session::{Cause, Problem};
 
@@ -26,6 +28,9 @@ pub(super) fn addresses(text: &str) -> Result<Addresses, String> {
     })
 }
 
+/// A TF_CONFIG of thousands of tasks is far smaller.
+const LARGEST_CONFIG: u64 = 1 << 20;
+
 /// The processes of a TF_CONFIG: its JSON, a file that holds it, or, if empty, the variable of that name.
 pub(super) fn of_config(given: &str, port: u16) -> Result<Vec<Address>, Problem> {
     let failed = |why: String| {
@@ -38,7 +43,7 @@ pub(super) fn of_config(given: &str, port: u16) -> Result<Vec<Address>, Problem>
             "" => std::env::var("TF_CONFIG")
                 .map_err(|_| failed("the variable TF_CONFIG is not set".to_owned()))?,
             json if json.starts_with('{') => json.to_owned(),
-            path => std::fs::read_to_string(path)
+            path => read_text(Path::new(path), LARGEST_CONFIG)
                 .map_err(|error| failed(format!("cannot read {path}: {error}")))?,
         };
     of_tf_config(&text, port).map_err(|error| failed(error.to_string()))
