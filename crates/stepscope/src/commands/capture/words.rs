@@ -38,14 +38,14 @@ pub(super) fn of_config(given: &str, port: u16) -> Result<Vec<Address>, Problem>
             .then(why)
             .then("give the JSON of TF_CONFIG, or a file that holds it, or set the variable TF_CONFIG")
     };
-    let text =
-        match given.trim() {
-            "" => std::env::var("TF_CONFIG")
-                .map_err(|_| failed("the variable TF_CONFIG is not set".to_owned()))?,
-            json if json.starts_with('{') => json.to_owned(),
-            path => read_text(Path::new(path), LARGEST_CONFIG)
-                .map_err(|error| failed(format!("cannot read {path}: {error}")))?,
-        };
+    let text = match given.trim() {
+        "" => {
+            std::env::var("TF_CONFIG").map_err(|_| failed("the variable TF_CONFIG is not set".to_owned()))?
+        }
+        json if json.starts_with('{') => json.to_owned(),
+        path => read_text(Path::new(path), LARGEST_CONFIG)
+            .map_err(|error| failed(format!("cannot read {path}: {error}")))?,
+    };
     of_tf_config(&text, port).map_err(|error| failed(error.to_string()))
 }
 
