@@ -144,7 +144,7 @@ fn recorded_jobs_agree_with_their_labels() {
         let slow = label["slow"].as_str().filter(|slow| !slow.is_empty() && wanted == "straggler");
         match (slow, subject) {
             (Some(slow), Some(subject)) => {
-                assert!(slow.starts_with(subject), "{name}: {subject}, not {slow}")
+                assert!(slow.starts_with(subject), "{name}: {subject}, not {slow}");
             }
             (slow, _) => assert!(slow.is_none() && finding(&report, "straggler").is_none(), "{name}"),
         }

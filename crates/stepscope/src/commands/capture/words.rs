@@ -174,7 +174,7 @@ fn not_grpc(address: &Address, said: Option<&str>) -> Problem {
 }
 
 /// The log directory cannot be written to.
-pub(super) fn unwritable(logdir: &std::path::Path, error: &std::io::Error) -> Problem {
+pub(super) fn unwritable(logdir: &Path, error: &std::io::Error) -> Problem {
     Problem::new(Cause::Nothing, format!("cannot write the session below {}", logdir.display()))
         .then(error.to_string())
         .then("set --logdir to a writable directory with enough free space")
