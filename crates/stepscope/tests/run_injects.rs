@@ -360,7 +360,8 @@ for number in range(60):
 ";
     let (id, line, page) = verdict_of(&python, script);
     assert!(id == "input-bound" || id == "host-python", "{page}");
-    assert_eq!(line, "train.py:3 make_batch", "{page}");
+    // On a busy machine few samples fall into the function; then the loop's own line, which calls it, is named.
+    assert!(["train.py:3 make_batch", "train.py:13 <module>"].contains(&line.as_str()), "{page}");
 }
 
 #[test]
