@@ -252,7 +252,11 @@ fn open_local(path: &Path) -> io::Result<File> {
     // The path may lead to something else by now: opening a pipe would wait for somebody who writes to it.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.open(path)?;
+    let file = match options.open(path) {
+        // Another process has a lease on the file, which no pipe and no device can have: wait until it gives it back.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => File::open(path)?,
+        opened => opened?,
+    };
     checked(file.metadata()?)?;
     Ok(file)
 }

@@ -36,6 +36,8 @@ const MOST_STEPS: usize = 1 << 17;
 pub(super) struct Injection {
     folder: PathBuf,
     into: PathBuf,
+    /// `into` was not there before.
+    own: bool,
 }
 
 /// A program that trained.
@@ -77,7 +79,8 @@ impl Injection {
         let folder = std::path::absolute(std::env::temp_dir())?.join(name);
         // Nobody else may put anything there that a program would run.
         DirBuilder::new().mode(0o700).create(&folder)?;
-        let injection = Injection { folder, into };
+        let own = !into.exists();
+        let injection = Injection { folder, into, own };
         for (name, text) in FILES {
             fs::write(injection.folder.join(name), text)?;
         }
@@ -155,7 +158,9 @@ impl Drop for Injection {
         // What cannot be removed is in the system's folder for such things.
         let _ = fs::remove_dir_all(&self.folder);
         // Nothing was recorded: the folder for it stays away, too. Others may have put something there.
-        let _ = fs::remove_dir(&self.into);
+        if self.own {
+            let _ = fs::remove_dir(&self.into);
+        }
     }
 }
 
