@@ -59,6 +59,7 @@ fn json_has_the_contract_s_keys_and_no_others() {
         "p90_ms",
         "p99_ms",
         "stddev_ms",
+        "uneven",
         "per_step",
     ];
     assert_eq!(keys(&json["steps"]), sorted(steps));
