@@ -36,6 +36,7 @@ cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, 
                                fuzzing. Leaves out what this machine cannot run and says how to run it; with --all,
                                which CI uses, that is an error
 cargo xtask format             lay out all Rust files, also those that `cargo fmt` does not see
+cargo xtask sources            what reads the sources and compiles nothing: format, arrows, packages, citations, types
 cargo xtask page               the page alone: types, unit tests, a browser
 cargo xtask arrows             do crates, and modules of the analyses, depend on each other in the right direction, and on
                                nothing that they do not use? Does only one place write text and open files?
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         ["check"] => check(false),
         ["check", "--all"] => check(true),
         ["format"] => format::write(),
+        ["sources"] => sources().and_then(|()| package::check()),
         ["page"] => page::check(&mut Skips::new(true)),
         ["arrows"] => arrows::check()
             .and_then(|()| rooms::check())

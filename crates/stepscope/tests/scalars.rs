@@ -227,7 +227,9 @@ fn runs_of_two_paths_are_compared_at_equal_step_and_time() {
 /// The bytes of all pages, which are gzip streams.
 fn unpacked(parquet: &[u8]) -> Vec<u8> {
     let mut pages = Vec::new();
-    for start in parquet.windows(3).enumerate().filter(|(_, begin)| begin == b"\x1f\x8b\x08").map(|(at, _)| at) {
+    for start in
+        parquet.windows(3).enumerate().filter(|(_, begin)| begin == b"\x1f\x8b\x08").map(|(at, _)| at)
+    {
         // What only looks like the start of a stream adds nothing.
         let _ = GzDecoder::new(&parquet[start..]).read_to_end(&mut pages);
     }
