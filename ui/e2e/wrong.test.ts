@@ -165,7 +165,7 @@ test("figures of a comparison agree with one another", async () => {
     breakdown: { delta_ms: number }[];
   } | null;
   const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
-  await page.getByRole("heading", { level: 1, name: /^(Faster|Slower|Same|Unclear)/i }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /(faster|slower|no change|cannot decide)/i }).waitFor();
   const compared =
     answer && "ratio" in answer
       ? answer
