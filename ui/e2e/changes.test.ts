@@ -61,10 +61,10 @@ test("two recordings are compared as given on the command line, whatever their t
   for (const shown of [0, 1]) {
     const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/${shown}/compare`);
     const chosen = (name: string) => page.getByRole("combobox", { name }).locator("option:checked").textContent();
-    await page.getByRole("heading", { level: 1, name: /^Faster/ }).waitFor();
+    await page.getByRole("heading", { level: 1, name: /faster/i }).waitFor();
     expect([await chosen("Before"), await chosen("After")]).toEqual([basename(before), basename(after)]);
     await page.getByRole("button", { name: "Swap before and after" }).click();
-    await page.getByRole("heading", { level: 1, name: /^Slower/ }).waitFor();
+    await page.getByRole("heading", { level: 1, name: /slower/i }).waitFor();
     expect([await chosen("Before"), await chosen("After")]).toEqual([basename(after), basename(before)]);
     expect(wrongs).toEqual([]);
     await close();
@@ -79,7 +79,7 @@ test("recordings of one log directory are compared in the order in which they we
   session(logs, "2026_01_02_00_00_00", "tf-train");
   const server = await serve("serve", logs);
   const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/compare`);
-  await page.getByRole("heading", { level: 1, name: /^Slower/ }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /slower/i }).waitFor();
   expect(await page.getByRole("combobox", { name: "Before" }).locator("option:checked").textContent()).toBe(
     "2026-01-02 00:00:00",
   );
