@@ -29,7 +29,7 @@ if record is None:  # imported from the package, as in a notebook
 
 now_ns = time.perf_counter_ns
 OWN_FILE = os.path.abspath(__file__)
-record._OWN_FILES.update((OWN_FILE, __file__))
+record._OWN_FILES.update((OWN_FILE, __file__))  # type: ignore[union-attr]
 
 
 # --- Steps -----------------------------------------------------------------------------------------------------------

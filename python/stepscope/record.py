@@ -259,7 +259,7 @@ def _python_folders():
 
 
 _PYTHON_FOLDERS = _python_folders()
-_listening = []  # the log of the open window; an audit hook cannot be removed
+_listening: list = []  # the log of the open window; an audit hook cannot be removed
 
 
 def _heard(event, arguments):
