@@ -1,4 +1,4 @@
-//! Functions for numbers that SQLite leaves to whoever builds it: powers, logarithms, rounding, and the statistics that
+//! Functions for numbers that SQLite includes only on request: powers, logarithms, rounding, and the statistics that
 //! people ask of durations.
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};

@@ -70,7 +70,7 @@ impl Slot {
         self.start.compare_exchange(0, usize::MAX, SeqCst, SeqCst).is_ok()
     }
 
-    /// Sets the range; a start of 0 gives the slot back. Only for whoever took it.
+    /// Sets the range; a start of 0 gives the slot back. Only its owner calls this.
     fn set(&self, start: usize, len: usize) {
         self.version.fetch_add(1, SeqCst);
         self.len.store(len, SeqCst);

@@ -89,7 +89,7 @@ fn attention(module: &Module<'_>, call: &Instruction<'_>, config: &Config<'_>) -
     Some(matrix::matrix(flops, MatrixType::of(query.element)))
 }
 
-/// What whoever wrote the kernel says about it, as Pallas lets them.
+/// The cost that the kernel's author states, as Pallas allows.
 fn estimate(config: &Config<'_>) -> Option<Cost> {
     let found =
         config.get("cost_estimate").or_else(|| config.get("custom_call_config")?.get("cost_estimate"))?;

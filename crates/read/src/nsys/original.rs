@@ -1,4 +1,4 @@
-//! The tables of an export as they are, for whoever asks for them by name: nothing is interpreted, no row is left out.
+//! The tables of an export as they are, for queries that name them: nothing is interpreted, no row is left out.
 
 use std::path::Path;
 
