@@ -2,7 +2,7 @@
 //! damaged ([`mutate`]). The same code runs under libFuzzer and, without any tool, on the stable toolchain.
 
 pub mod mutate;
+mod pipeline;
 mod queries;
 pub mod seeds;
 pub mod targets;
-mod whole;

@@ -36,7 +36,7 @@ struct Options {
 fn main() -> ExitCode {
     stepscope_read::allow_inflated_bytes(memory::BUDGET);
     // Before the seeds use SQLite: it takes its allocator only once.
-    stepscope_read::sqlite_memory::prepare();
+    stepscope_sqlite::prepare();
     match options().and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {

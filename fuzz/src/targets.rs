@@ -15,8 +15,8 @@ use stepscope_read::{
 };
 use stepscope_trace::{Args, Trace};
 
+pub use crate::pipeline::{analyses, rendering, requests, tiles};
 pub use crate::queries::queries;
-pub use crate::whole::{analyses, rendering, requests, tiles};
 
 /// A fuzzing target.
 pub type Target = fn(&[u8]);

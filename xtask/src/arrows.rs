@@ -11,7 +11,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stepscope-trace", &[]),
     ("stepscope-tfgraph", &[]),
     ("stepscope-wire", &[]),
-    ("stepscope-read", &["stepscope-trace", "stepscope-tfgraph", "stepscope-wire"]),
+    ("stepscope-storage", &[]),
+    ("stepscope-sqlite", &[]),
+    (
+        "stepscope-read",
+        &["stepscope-trace", "stepscope-tfgraph", "stepscope-wire", "stepscope-storage", "stepscope-sqlite"],
+    ),
     ("stepscope-hlo", &["stepscope-wire"]),
     ("stepscope-remote", &[]),
     ("stepscope-export", &["stepscope-text", "stepscope-trace", "stepscope-read"]),
@@ -34,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "stepscope-text",
             "stepscope-trace",
+            "stepscope-storage",
             "stepscope-read",
             "stepscope-analyze",
             "stepscope-diagnose",
@@ -57,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "stepscope-query",
         &[
             "stepscope-trace",
+            "stepscope-sqlite",
             "stepscope-read",
             "stepscope-export",
             "stepscope-analyze",
@@ -75,6 +82,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "stepscope-timeline",
             "stepscope-trace",
+            "stepscope-storage",
             "stepscope-read",
             "stepscope-analyze",
             "stepscope-diagnose",
@@ -103,6 +111,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "stepscope",
         &[
             "stepscope-trace",
+            "stepscope-storage",
             "stepscope-read",
             "stepscope-analyze",
             "stepscope-diagnose",

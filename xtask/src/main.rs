@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to whoever runs it")]
 
 mod arrows;
-mod beside;
+mod background;
 mod browser;
 mod citations;
 mod docs;
@@ -26,7 +26,7 @@ mod wheel;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use beside::Beside;
+use background::Background;
 use run::{FEATURES, Outcome, cargo, run, the_cargo};
 use skips::Skips;
 use times::Times;
@@ -122,7 +122,7 @@ fn check(all: bool) -> Outcome {
 /// All parts, in the order in which they are most likely to fail soon.
 fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
     times.part("sources", sources)?;
-    let beside = Beside::start(environments(all));
+    let background = Background::start(environments(all));
     times.part("lints", lints)?;
     times.part("documentation", documentation)?;
     times.part("tests", || tests(skips))?;
@@ -131,7 +131,7 @@ fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
     times.part("Windows", || portable::windows(skips))?;
     times.part("dependencies", || dependencies(skips))?;
     times.part("truth", || truth::check(skips))?;
-    times.part("environments", || beside.finish());
+    times.part("environments", || background.finish());
     let live = times.part("live tests", || live::check_if_there(skips, all))?;
     skips.take_tests(live);
     times.part("Python package", || wheel::check_if_there(skips, all))?;

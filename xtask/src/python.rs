@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::run::Outcome;
 
-/// Runs one command of several: in the open ([`crate::run::run`]), or beside other work ([`crate::beside`]).
+/// Runs one command of several: in the open ([`crate::run::run`]), or beside other work ([`crate::background`]).
 pub(crate) type Runner<'a> = &'a dyn Fn(&str, &mut Command) -> Outcome;
 
 /// The usual Python.

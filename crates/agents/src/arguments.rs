@@ -51,7 +51,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A whole number within bounds.
-    pub(crate) fn whole(
+    pub(crate) fn whole_number(
         &self,
         key: &str,
         bounds: RangeInclusive<usize>,

@@ -3,8 +3,8 @@
 
 pub mod pace;
 pub mod place;
-pub mod said;
 pub mod smooth;
+pub mod tags;
 pub mod thin;
 pub mod versus;
 

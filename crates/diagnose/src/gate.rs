@@ -8,7 +8,7 @@ use stepscope_analyze::Category;
 
 use crate::compare::noise::{Estimate, Measured, Statistic};
 use crate::compare::program::plain_type;
-use crate::compare::{Comparison, OpDelta, Run, Verdict, Work, parts, verdict_on};
+use crate::compare::{ComparedRun, Comparison, OpDelta, Verdict, Work, parts, verdict_on};
 use crate::rules::RULES;
 
 /// Changes of a part of the step below this share of the step never fail: a category of a few microseconds
@@ -150,7 +150,13 @@ impl Gate {
 }
 
 /// Holds `metrics` of two sides against `limits`. `comparison` is that of the same sides.
-pub fn gate(base: &[Run], new: &[Run], comparison: &Comparison, metrics: &[Metric], limits: Limits) -> Gate {
+pub fn gate(
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    comparison: &Comparison,
+    metrics: &[Metric],
+    limits: Limits,
+) -> Gate {
     let judge = Judge { base, new, comparison, limits };
     Gate {
         checks: metrics.iter().map(|metric| judge.check(metric)).collect(),
@@ -161,7 +167,12 @@ pub fn gate(base: &[Run], new: &[Run], comparison: &Comparison, metrics: &[Metri
 
 /// What a gate checks if nobody asks for anything else: the mean step, and beside it all work that both sides know. More
 /// work fails the gate only while the step itself is too noisy to decide: what takes more work and less time is welcome.
-pub fn gate_by_default(base: &[Run], new: &[Run], comparison: &Comparison, limits: Limits) -> Gate {
+pub fn gate_by_default(
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    comparison: &Comparison,
+    limits: Limits,
+) -> Gate {
     let work = comparison.work.iter().map(|delta| Metric::Work(delta.work));
     let metrics: Vec<Metric> = std::iter::once(Metric::Step(Statistic::Mean)).chain(work).collect();
     let mut gate = gate(base, new, comparison, &metrics, limits);
@@ -173,8 +184,8 @@ pub fn gate_by_default(base: &[Run], new: &[Run], comparison: &Comparison, limit
 }
 
 struct Judge<'a> {
-    base: &'a [Run],
-    new: &'a [Run],
+    base: &'a [ComparedRun],
+    new: &'a [ComparedRun],
     comparison: &'a Comparison,
     limits: Limits,
 }
@@ -296,7 +307,7 @@ mod tests {
 
     const FIVE_PERCENT: Limits = Limits { relative: Some(0.05), absolute_ms: None };
 
-    fn outcome(base: &[Run], new: &[Run], metric: &str, limits: Limits) -> Outcome {
+    fn outcome(base: &[ComparedRun], new: &[ComparedRun], metric: &str, limits: Limits) -> Outcome {
         let comparison = compare(base, new, Margins::default());
         gate(base, new, &comparison, &[Metric::parse(metric).unwrap()], limits).worst()
     }
@@ -370,9 +381,9 @@ mod tests {
     fn work_decides_where_time_cannot_and_never_stops_a_faster_step() {
         let side = |seed, step_ms, spread, cpu: f64| {
             let work = vec![(Work::Cpu, vec![cpu; 12])];
-            [Run { work, ..noisy_run(seed, 12, step_ms, spread) }]
+            [ComparedRun { work, ..noisy_run(seed, 12, step_ms, spread) }]
         };
-        let judged = |base: &[Run], new: &[Run]| {
+        let judged = |base: &[ComparedRun], new: &[ComparedRun]| {
             gate_by_default(base, new, &compare(base, new, Margins::default()), FIVE_PERCENT)
         };
         let noisy = side(1, 10.0, 1.2, 8.0);
@@ -415,7 +426,7 @@ mod tests {
     #[test]
     fn a_wait_that_comes_in_most_steps_is_certain_though_steps_scatter() {
         let run = |waits: fn(usize) -> f64| {
-            let mut run = Run::default();
+            let mut run = ComparedRun::default();
             for step in 0..16 {
                 let mut shares = Shares::default();
                 shares.add(Category::Compute, Dur::from_ps(3_000_000_000 + 30_000_000 * (step as i64 % 3)));

@@ -12,7 +12,8 @@ use stepscope_trace::DeviceKind;
 use crate::compare::noise::{Statistic, measure, run_to_run};
 use crate::compare::program::layer;
 use crate::compare::{
-    Around, Comparison, Detail, FindingKey, Machine, Margins, OpTime, Part, Run, Setting, Unrest, compare_in,
+    Around, ComparedRun, Comparison, Detail, FindingKey, Machine, Margins, OpTime, Part, Setting, Unrest,
+    compare_in,
 };
 use crate::statistics::{Confidence, mean, median};
 
@@ -173,7 +174,7 @@ impl KeptMachine {
 
 impl Entry {
     /// The entry of a run.
-    pub fn new(run: &Run, time_ms: i64, note: &str) -> Self {
+    pub fn new(run: &ComparedRun, time_ms: i64, note: &str) -> Self {
         let sides = [run.steps_ms.clone()];
         let run_to_run = run_to_run(&sides, &[], &[run.unrest()], Confidence::default());
         // A run against a copy of itself has twice the variance of one run.
@@ -226,7 +227,7 @@ impl Entry {
     }
 
     /// The run as far as it is kept, for a comparison.
-    pub fn run(&self) -> Run {
+    pub fn run(&self) -> ComparedRun {
         let kind = |key: &str| {
             let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Tpu];
             kinds.into_iter().find(|kind| kind_key(*kind) == key).unwrap_or(DeviceKind::Other)
@@ -235,7 +236,7 @@ impl Entry {
         let kept = self.findings.iter().cloned();
         let verdict = verdict.filter(|_| self.findings.is_empty());
         let findings = verdict.chain(kept).map(|(id, subject)| FindingKey { id, subject });
-        Run {
+        ComparedRun {
             label: self.path.clone(),
             steps_ms: self.sample_ms.iter().copied().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
             kept_unrest: self.unrest.map(|(scatter, drift)| Unrest { scatter, drift }),
@@ -252,7 +253,7 @@ impl Entry {
                 batch_size: self.batch_size,
                 origin: None,
             },
-            ..Run::default()
+            ..ComparedRun::default()
         }
     }
 }
@@ -280,7 +281,7 @@ fn sample(steps: &[f64]) -> Vec<f64> {
     steps.chunks(size).filter_map(mean).map(rounded).collect()
 }
 
-fn top_categories(run: &Run) -> Vec<(String, f64)> {
+fn top_categories(run: &ComparedRun) -> Vec<(String, f64)> {
     let mut all: Vec<(Category, f64)> = Category::ALL
         .into_iter()
         .map(|category| (category, run.mean_category_ms(category)))
@@ -293,12 +294,12 @@ fn top_categories(run: &Run) -> Vec<(String, f64)> {
         .collect()
 }
 
-fn all_parts(run: &Run) -> Vec<KeptPart> {
+fn all_parts(run: &ComparedRun) -> Vec<KeptPart> {
     let known = Category::ALL.into_iter().filter_map(|category| run.part(category));
     known.filter(|part| part.mean_ms > 0.0).map(|part| KeptPart::of(&part)).collect()
 }
 
-fn top_ops(run: &Run) -> Vec<KeptOp> {
+fn top_ops(run: &ComparedRun) -> Vec<KeptOp> {
     let mut all: Vec<&OpTime> = run.ops.iter().collect();
     all.sort_by(|a, b| b.ms_per_step.total_cmp(&a.ms_per_step).then_with(|| a.name.cmp(&b.name)));
     all.into_iter().take(TOP_OPS).map(KeptOp::of).collect()
@@ -470,7 +471,7 @@ mod tests {
     fn strange_lines_are_named_and_harmless() {
         let journal = Journal::parse(b"{\"v\": 1}\nhello\n\n");
         assert_eq!(journal.unreadable, [1, 2]);
-        let empty = Entry::new(&Run::default(), 0, "no steps");
+        let empty = Entry::new(&ComparedRun::default(), 0, "no steps");
         assert_eq!(Journal::parse(empty.line().unwrap().as_bytes()).entries, [empty]);
     }
 

@@ -7,7 +7,7 @@
 
 use crate::compare::noise::{Estimate, Measured};
 use crate::compare::{
-    Basis, Comparability, Comparison, Margins, Run, Verdict, Work, WorkDelta, compare, verdict,
+    Basis, Comparability, ComparedRun, Comparison, Margins, Verdict, Work, WorkDelta, compare, verdict,
 };
 use crate::statistics::{Confidence, median};
 
@@ -23,13 +23,13 @@ pub struct PairedStep {
 }
 
 /// The steps that one program ran in its turn.
-pub type Window = Vec<PairedStep>;
+pub type Turn = Vec<PairedStep>;
 
 /// From this length on, the first step of a window does not count: caches are cold after the other program's turn.
 const LEAST_TO_DROP: usize = 3;
 
 /// The counted steps of a window.
-fn counted(window: &Window) -> &[PairedStep] {
+fn counted(window: &Turn) -> &[PairedStep] {
     if window.len() >= LEAST_TO_DROP { &window[1..] } else { window }
 }
 
@@ -85,8 +85,8 @@ fn measure(pairs: &[(f64, f64)], between: f64, confidence: Confidence) -> Option
 }
 
 /// A figure of the mean step of each window, for all pairs that have it.
-fn figures(pairs: &[(Window, Window)], of: impl Fn(&PairedStep) -> Option<f64>) -> Vec<(f64, f64)> {
-    let level = |window: &Window| {
+fn figures(pairs: &[(Turn, Turn)], of: impl Fn(&PairedStep) -> Option<f64>) -> Vec<(f64, f64)> {
+    let level = |window: &Turn| {
         let values: Option<Vec<f64>> = counted(window).iter().map(&of).collect();
         crate::statistics::mean(&values?)
     };
@@ -96,15 +96,15 @@ fn figures(pairs: &[(Window, Window)], of: impl Fn(&PairedStep) -> Option<f64>) 
 /// Compares two programs by their pairs, which come from so many processes of each.
 pub fn compare_pairs(
     labels: [&str; 2],
-    pairs: &[(Window, Window)],
+    pairs: &[(Turn, Turn)],
     processes: usize,
     margins: Margins,
 ) -> Comparison {
     // Steps of different moments say nothing about each other, so only their pairs are looked at.
-    let run = |label: &str| [Run { label: label.to_owned(), ..Run::default() }];
+    let run = |label: &str| [ComparedRun { label: label.to_owned(), ..ComparedRun::default() }];
     let mut comparison = compare(&run(labels[0]), &run(labels[1]), margins);
     comparison.comparability = Comparability::default();
-    let steps = |of: &dyn Fn(&(Window, Window)) -> usize| pairs.iter().map(of).sum();
+    let steps = |of: &dyn Fn(&(Turn, Turn)) -> usize| pairs.iter().map(of).sum();
     comparison.base.steps = steps(&|pair| counted(&pair.0).len());
     comparison.new.steps = steps(&|pair| counted(&pair.1).len());
     let confidence = margins.confidence;
@@ -135,10 +135,10 @@ mod tests {
     use crate::statistics::Random;
 
     /// Pairs of windows on a machine whose pace comes and goes; NEW does `factor` times the work.
-    fn pairs(seed: u64, count: usize, factor: f64) -> Vec<(Window, Window)> {
+    fn pairs(seed: u64, count: usize, factor: f64) -> Vec<(Turn, Turn)> {
         let mut random = Random::new(seed);
         let mut pace = 1.0;
-        let window = |random: &mut Random, pace: f64, work: f64| -> Window {
+        let window = |random: &mut Random, pace: f64, work: f64| -> Turn {
             (0..5)
                 .map(|_| {
                     let spike = if random.unit() < 0.1 { 3.0 } else { 1.0 };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use stepscope_read::discover::{Discovery, ProfileFile, Session};
+use stepscope_read::discover::{Discovery, ProfileFile, SessionFiles};
 use stepscope_read::files;
 use stepscope_text::{duration_ms, plural};
 
@@ -278,7 +278,7 @@ fn unread_file(path: &Path) -> (WorkInput, i64) {
 /// The session beside which such a file lies; else its own name.
 /// The sessions, each with its number among those of the same name in the same folder, from the oldest on: separate runs of one
 /// job may lie side by side.
-fn numbered(sessions: &[Session]) -> impl Iterator<Item = (&Session, u32)> {
+fn numbered(sessions: &[SessionFiles]) -> impl Iterator<Item = (&SessionFiles, u32)> {
     let mut seen: BTreeMap<(&Path, &str), u32> = BTreeMap::new();
     sessions.iter().rev().map(move |session| {
         let number = seen.entry((session.folder.as_path(), session.name.as_str())).or_default();
@@ -287,7 +287,7 @@ fn numbered(sessions: &[Session]) -> impl Iterator<Item = (&Session, u32)> {
     })
 }
 
-fn unread_session(sessions: &[Session], path: &Path) -> String {
+fn unread_session(sessions: &[SessionFiles], path: &Path) -> String {
     let beside = sessions.iter().find(|session| Some(session.folder.as_path()) == path.parent());
     let own = || path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     beside.map_or_else(own, |session| session.name.clone())

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::files;
-use stepscope_read::kept::{cache_folder, write_cached, write_whole};
+use stepscope_storage::{cache_folder, refuse_url, write_atomically, write_cached};
 
 use crate::error::FleetError;
 use crate::frame::{Frame, Header, Kind, frames};
@@ -16,11 +16,11 @@ use crate::set::Set;
 /// Writes a file that appears whole and is still there after a crash of the machine. Creates its folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::File { path: path.to_owned(), error };
-    files::refuse_url(path).map_err(failed)?;
+    refuse_url(path).map_err(failed)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    write_whole(path, |out| out.write_all(bytes)).map_err(failed)
+    write_atomically(path, |out| out.write_all(bytes)).map_err(failed)
 }
 
 /// Reads a file.

@@ -169,7 +169,7 @@ impl Recording {
         let progress = Arc::clone(&shown.progress);
         let asked = move || database.query_until(&query, &progress);
         let answer =
-            work::run_beside(py, &shown, asked)?.map_err(|error| Error::new_err(error.to_string()))?;
+            work::run_on_thread(py, &shown, asked)?.map_err(|error| Error::new_err(error.to_string()))?;
         let truncated = answer.truncated;
         Ok((Frame::of(sql::table(answer)), truncated))
     }

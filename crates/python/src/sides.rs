@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use stepscope_analyze::steps::Origin;
-use stepscope_diagnose::compare::{self, Margins, Run, Setting, Work};
+use stepscope_diagnose::compare::{self, ComparedRun, Margins, Setting, Work};
 use stepscope_diagnose::gate::{Limits, Metric, Outcome, gate, gate_by_default};
 use stepscope_render::Style;
 use stepscope_render::compare as render;
@@ -24,8 +24,8 @@ use crate::work;
 #[pyclass(frozen, module = "stepscope._stepscope")]
 pub(crate) struct Comparison {
     comparison: compare::Comparison,
-    base: Vec<Run>,
-    new: Vec<Run>,
+    base: Vec<ComparedRun>,
+    new: Vec<ComparedRun>,
 }
 
 #[pymethods]
@@ -66,7 +66,7 @@ pub(crate) fn compare_sides(
     };
     let (base, new) = (side(base), side(new));
     work::run(py, None, move || {
-        let runs = |side: Vec<(String, Arc<Profile>)>| -> Result<Vec<Run>, Problem> {
+        let runs = |side: Vec<(String, Arc<Profile>)>| -> Result<Vec<ComparedRun>, Problem> {
             side.iter().map(|(label, profile)| run_of(&Hosts::of(profile), label)).collect()
         };
         let (base, new) = (runs(base)?, runs(new)?);
@@ -107,14 +107,14 @@ pub(crate) fn gate_steps(
 }
 
 /// Runs of which only the step times are known.
-fn timed((runs, machine, work): Times) -> Vec<Run> {
+fn timed((runs, machine, work): Times) -> Vec<ComparedRun> {
     let setting = Setting {
         devices: vec![(DeviceKind::Cpu, machine)],
         hosts: 1,
         origin: Some(Origin::Marker),
         ..Setting::default()
     };
-    let one = |(place, steps_ms): (usize, Vec<f64>)| Run {
+    let one = |(place, steps_ms): (usize, Vec<f64>)| ComparedRun {
         label: format!("run {}", place + 1),
         steps_ms: steps_ms.into_iter().filter(|ms| ms.is_finite() && *ms > 0.0).collect(),
         work: Work::ALL
@@ -122,7 +122,7 @@ fn timed((runs, machine, work): Times) -> Vec<Run> {
             .filter_map(|kind| Some((kind, work.get(kind.key())?.get(place)?.clone())))
             .collect(),
         setting: setting.clone(),
-        ..Run::default()
+        ..ComparedRun::default()
     };
     runs.into_iter().enumerate().map(one).collect()
 }

@@ -47,7 +47,7 @@ pub(crate) fn run<T: Send + 'static>(
 }
 
 /// Runs `work` as [`run`] does, on a thread of its own: it may wait for the threads of the pool.
-pub(crate) fn run_beside<T: Send + 'static>(
+pub(crate) fn run_on_thread<T: Send + 'static>(
     py: Python<'_>,
     shown: &Shown,
     work: impl FnOnce() -> T + Send + 'static,

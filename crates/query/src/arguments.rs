@@ -6,18 +6,18 @@ use rusqlite::Result;
 use rusqlite::vtab::{Filters, IndexConstraintOp, IndexInfo};
 use stepscope_trace::StrId;
 
-use crate::asked::Asked;
 use crate::cell::Cell;
 use crate::event::whole;
+use crate::recording::id;
+use crate::running::RunningQuery;
 use crate::schema::{ARG, declaration};
 use crate::vtab::{Source, Walk};
-use crate::world::id;
 
 /// Arguments per event when the costs of a query are estimated.
 const USUAL: i64 = 8;
 
 /// The table.
-pub(crate) struct ArgTable(pub(crate) Arc<Asked>);
+pub(crate) struct ArgTable(pub(crate) Arc<RunningQuery>);
 
 impl Source for ArgTable {
     type Walk = ArgWalk;
@@ -31,7 +31,7 @@ impl Source for ArgTable {
             let of_event = constraint.column() == 0 && constraint.is_usable();
             of_event && constraint.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ
         });
-        let all = i64::try_from(self.0.world.events).unwrap_or(i64::MAX).saturating_mul(USUAL);
+        let all = i64::try_from(self.0.recording.events).unwrap_or(i64::MAX).saturating_mul(USUAL);
         let rows = if equal.is_some() { USUAL } else { all };
         if let Some(place) = equal {
             info.constraint_usage(place).set_argv_index(1);
@@ -43,18 +43,18 @@ impl Source for ArgTable {
         Ok(())
     }
 
-    fn asked(&self) -> &Arc<Asked> {
+    fn query(&self) -> &Arc<RunningQuery> {
         &self.0
     }
 
     fn walk(&self) -> ArgWalk {
-        ArgWalk { asked: self.0.clone(), track: 0, index: 0, only: false, decoded: Vec::new(), at: 0 }
+        ArgWalk { query: self.0.clone(), track: 0, index: 0, only: false, decoded: Vec::new(), at: 0 }
     }
 }
 
 /// A walk over the arguments of one event or of all.
 pub(crate) struct ArgWalk {
-    asked: Arc<Asked>,
+    query: Arc<RunningQuery>,
     track: u32,
     index: usize,
     /// Only the event that it starts with.
@@ -67,8 +67,9 @@ impl ArgWalk {
     /// Decodes the arguments of the event; `false` if it does not exist.
     fn decode(&mut self) -> bool {
         (self.at, self.decoded) = (0, Vec::new());
-        let asked = self.asked.clone();
-        let Some(place) = asked.world.place(self.track).filter(|place| self.index < place.track.len()) else {
+        let query = self.query.clone();
+        let Some(place) = query.recording.place(self.track).filter(|place| self.index < place.track.len())
+        else {
             return false;
         };
         place.trace().args_at(place.track, self.index).visit(|key, value| {
@@ -87,7 +88,8 @@ impl ArgWalk {
     fn seek(&mut self) {
         while self.at >= self.decoded.len() && !self.only {
             self.index += 1;
-            while self.asked.world.place(self.track).is_some_and(|place| self.index >= place.track.len()) {
+            while self.query.recording.place(self.track).is_some_and(|place| self.index >= place.track.len())
+            {
                 (self.track, self.index) = (self.track.saturating_add(1), 0);
             }
             if !self.decode() {
@@ -103,14 +105,14 @@ impl Walk for ArgWalk {
         self.decoded.clear();
         if plan == "event" {
             let wanted = values.iter().next().and_then(|value| whole(&value));
-            let event = wanted.and_then(|id| self.asked.world.event(id));
+            let event = wanted.and_then(|id| self.query.recording.event(id));
             self.only = true;
             let Some((track, index)) = event else { return Ok(()) };
             (self.track, self.index) = (track, index);
             self.decode();
             return Ok(());
         }
-        while self.asked.world.place(self.track).is_some_and(|place| place.track.is_empty()) {
+        while self.query.recording.place(self.track).is_some_and(|place| place.track.is_empty()) {
             self.track += 1;
         }
         if !self.decode() {
@@ -130,11 +132,11 @@ impl Walk for ArgWalk {
         self.at >= self.decoded.len()
     }
 
-    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
+    fn cell<'w>(&self, query: &'w RunningQuery, column: usize) -> Result<Cell<'w>> {
         let Some((key, value)) = self.decoded.get(self.at) else { return Ok(Cell::Null) };
         Ok(match column {
             0 => Cell::Int(id(self.track, self.index)),
-            1 => Cell::from(asked.world.place(self.track).map(|place| place.trace().str(*key))),
+            1 => Cell::from(query.recording.place(self.track).map(|place| place.trace().str(*key))),
             _ => value.clone(),
         })
     }

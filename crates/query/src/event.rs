@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rusqlite::Result;
 use rusqlite::vtab::IndexInfo;
 
-use crate::asked::Asked;
+use crate::running::RunningQuery;
 use crate::schema::declaration;
 use crate::tables::recorded::EVENT;
 use crate::vtab::Source;
@@ -41,7 +41,7 @@ pub(crate) mod column {
 }
 
 /// The table.
-pub(crate) struct EventTable(pub(crate) Arc<Asked>);
+pub(crate) struct EventTable(pub(crate) Arc<RunningQuery>);
 
 impl Source for EventTable {
     type Walk = EventWalk;
@@ -51,10 +51,10 @@ impl Source for EventTable {
     }
 
     fn plan(&self, info: &mut IndexInfo) -> Result<()> {
-        plan::plan(&self.0.world, info)
+        plan::plan(&self.0.recording, info)
     }
 
-    fn asked(&self) -> &Arc<Asked> {
+    fn query(&self) -> &Arc<RunningQuery> {
         &self.0
     }
 

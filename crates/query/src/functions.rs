@@ -11,7 +11,7 @@ use stepscope_analyze::work::kernels::LaunchKeys;
 
 use crate::cell::Cell;
 use crate::event::whole;
-use crate::world::{Place, World};
+use crate::recording::{Place, Recording};
 
 /// Largest compiled regular expression, in bytes.
 const LARGEST_PATTERN: usize = 256 << 10;
@@ -20,13 +20,13 @@ const LARGEST_PATTERN: usize = 256 << 10;
 const LONGEST_SEARCHED: usize = 100_000;
 
 /// Makes the functions known to a connection; none returns more than `longest` bytes.
-pub(crate) fn register(connection: &Connection, world: &Arc<World>, longest: usize) -> Result<()> {
+pub(crate) fn register(connection: &Connection, recording: &Arc<Recording>, longest: usize) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     crate::text::register(connection, longest, flags)?;
     crate::math::register(connection, flags)?;
     for name in ["arg", "extract_arg"] {
-        let of = world.clone();
+        let of = recording.clone();
         connection.create_scalar_function(name, 2, flags, move |context| argument(&of, context))?;
     }
     connection.create_scalar_function("ms", 1, flags, |context| {
@@ -74,10 +74,10 @@ fn number(value: ValueRef<'_>) -> Option<f64> {
 }
 
 /// `arg(event_id, key)`.
-fn argument(world: &World, context: &Context<'_>) -> Result<ToSqlOutput<'static>> {
-    let event = whole(&context.get_raw(0)).and_then(|id| world.event(id));
+fn argument(recording: &Recording, context: &Context<'_>) -> Result<ToSqlOutput<'static>> {
+    let event = whole(&context.get_raw(0)).and_then(|id| recording.event(id));
     let (Some((track, index)), Some(key)) = (event, text(context.get_raw(1))) else { return Ok(nothing()) };
-    let Some(place) = world.place(track) else { return Ok(nothing()) };
+    let Some(place) = recording.place(track) else { return Ok(nothing()) };
     // Perfetto keeps arguments of programs below these.
     let key = key.strip_prefix("debug.").or_else(|| key.strip_prefix("args.")).unwrap_or(key);
     let found = place.trace().args_at(place.track, index).named(key);

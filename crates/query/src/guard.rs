@@ -9,7 +9,7 @@
 //! `hard_heap_limit` counts for the whole process; it is only the fallback for a process in which somebody used this SQLite
 //! before.
 //!
-//! [`MemoryLimit`]: stepscope_read::sqlite_memory::MemoryLimit
+//! [`MemoryLimit`]: stepscope_sqlite::MemoryLimit
 
 use std::sync::Arc;
 
@@ -17,13 +17,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
-use stepscope_read::sqlite_memory;
 
 use crate::arguments::ArgTable;
-use crate::asked::Asked;
 use crate::event::EventTable;
 use crate::related::{RELATIONS, RelatedTable};
 use crate::rows::RowsTable;
+use crate::running::RunningQuery;
 use crate::schema::{From, TABLES};
 use crate::tables::perfetto::VIEWS;
 use crate::{functions, vtab};
@@ -59,23 +58,23 @@ const NOT_FOR_CALLING: &[&str] =
     &["load_extension", "fts3_tokenizer", "sqlite_log", "json_patch", "jsonb_patch"];
 
 /// A connection for one query, which ends when the query is over.
-pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
-    let is_counted = sqlite_memory::prepare();
+pub(crate) fn connect(query: &Arc<RunningQuery>, memory: u64) -> Result<Connection> {
+    let is_counted = stepscope_sqlite::prepare();
     let mut connection = Connection::open_in_memory()?;
     for (number, table) in TABLES.iter().enumerate() {
-        let asked = asked.clone();
+        let query = query.clone();
         match table.from {
-            From::Events => vtab::register(&connection, table.name, EventTable(asked))?,
-            From::Arguments => vtab::register(&connection, table.name, ArgTable(asked))?,
+            From::Events => vtab::register(&connection, table.name, EventTable(query))?,
+            From::Arguments => vtab::register(&connection, table.name, ArgTable(query))?,
             From::Rows(_) | From::View(_) => {
-                vtab::register(&connection, table.name, RowsTable { asked, number, table })?;
+                vtab::register(&connection, table.name, RowsTable { query, number, table })?;
             }
         }
     }
     for (name, relation) in RELATIONS {
-        vtab::register(&connection, name, RelatedTable { asked: asked.clone(), relation })?;
+        vtab::register(&connection, name, RelatedTable { query: query.clone(), relation })?;
     }
-    functions::register(&connection, &asked.world, LONGEST_VALUE as usize)?;
+    functions::register(&connection, &query.recording, LONGEST_VALUE as usize)?;
     for view in VIEWS {
         connection.execute_batch(&format!("CREATE VIEW \"{}\" AS {}", view.name, view.query))?;
     }
@@ -91,8 +90,8 @@ pub(crate) fn connect(asked: &Arc<Asked>, memory: u64) -> Result<Connection> {
         connection.set_limit(limit, value)?;
     }
     connection.authorizer(Some(|context: AuthContext<'_>| allows(&context.action)))?;
-    let asked = asked.clone();
-    connection.progress_handler(OPERATIONS, Some(move || asked.is_over()))?;
+    let query = query.clone();
+    connection.progress_handler(OPERATIONS, Some(move || query.is_over()))?;
     Ok(connection)
 }
 

@@ -8,7 +8,6 @@
 //! This crate knows nothing about terminals, browsers and files of its own: it reads what the session has opened.
 
 mod arguments;
-mod asked;
 mod cell;
 mod error;
 mod event;
@@ -17,17 +16,18 @@ mod family;
 mod functions;
 mod guard;
 mod logs;
-mod looked;
 mod math;
+mod meaning;
 mod postings;
+mod recording;
 mod related;
 mod rows;
+mod running;
 mod schema;
 mod shortcut;
 mod tables;
 mod text;
 mod vtab;
-mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,17 +38,17 @@ use rusqlite::{Batch, Statement};
 use serde::ser::{Serialize, Serializer};
 use stepscope_analyze::devices::collectives::NoWaiting;
 use stepscope_read::Progress;
-use stepscope_read::sqlite_memory::MemoryLimit;
+use stepscope_sqlite::MemoryLimit;
 
 pub use error::{Failed, QueryError};
 pub use examples::{EXAMPLES, Example};
 pub use logs::LogFiles;
+pub use recording::Holder;
 pub use schema::{Column, FUNCTIONS, Function, Holds, TABLES, Table, View};
 pub use tables::perfetto::VIEWS;
-pub use world::Holder;
 
-use asked::Asked;
-use world::World;
+use recording::Recording;
+use running::RunningQuery;
 
 /// What a query may take.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -150,21 +150,24 @@ pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 /// A recording that can be asked. Cheap to clone; may be asked from several threads at once.
 #[derive(Clone)]
 pub struct Database {
-    world: Arc<World>,
+    recording: Arc<Recording>,
     limits: Limits,
     spawn: Spawn,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Database").field("events", &self.world.events).field("limits", &self.limits).finish()
+        f.debug_struct("Database")
+            .field("events", &self.recording.events)
+            .field("limits", &self.limits)
+            .finish()
     }
 }
 
 impl Database {
     /// Takes a recording, or whatever holds one. Nothing is computed yet.
     pub fn new(holder: Arc<dyn Holder>, limits: Limits) -> Self {
-        Database { world: Arc::new(World::new(holder)), limits, spawn: asked::on_a_thread() }
+        Database { recording: Arc::new(Recording::new(holder)), limits, spawn: running::on_a_thread() }
     }
 
     /// The same recording with other limits; what was computed is shared.
@@ -189,15 +192,15 @@ impl Database {
 
     /// Runs one SELECT until it ends or until somebody stops the progress.
     pub fn query_until(&self, sql: &str, progress: &Arc<Progress>) -> Result<Answer, QueryError> {
-        if let Some(answer) = shortcut::answer(sql, &self.world) {
+        if let Some(answer) = shortcut::answer(sql, &self.recording) {
             return Ok(answer);
         }
         let spawn = self.spawn.clone();
-        let asked = Arc::new(Asked::new(self.world.clone(), self.limits, progress.clone(), spawn));
+        let query = Arc::new(RunningQuery::new(self.recording.clone(), self.limits, progress.clone(), spawn));
         let failed = |error: rusqlite::Error| {
-            if asked.is_stopped() {
+            if query.is_stopped() {
                 QueryError::stopped()
-            } else if asked.gave_up() {
+            } else if query.gave_up() {
                 QueryError::analysis_timed_out(self.limits.time)
             } else {
                 QueryError::of(&error, self.limits.time)
@@ -205,7 +208,7 @@ impl Database {
         };
         let _limit = MemoryLimit::of(self.limits.memory);
         // Connections share no memory, and a fresh one costs little.
-        let connection = guard::connect(&asked, self.limits.memory).map_err(failed)?;
+        let connection = guard::connect(&query, self.limits.memory).map_err(failed)?;
         let mut statements = Batch::new(&connection, sql);
         let mut statement = statements.next().map_err(failed)?.ok_or_else(QueryError::empty)?;
         match statements.next() {
@@ -225,7 +228,7 @@ impl Database {
     /// Why a table that a query names has no rows, where that says something about the recording.
     pub fn remark(&self, sql: &str) -> Option<&'static str> {
         let is_named = sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "collective");
-        let why = is_named.then(|| self.world.ranks().no_waiting()).flatten()?;
+        let why = is_named.then(|| self.recording.ranks().no_waiting()).flatten()?;
         Some(match why {
             NoWaiting::NoCollectives => "`collective` has no rows: no host recorded collectives of a device",
             NoWaiting::OneRank => {

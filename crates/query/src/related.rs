@@ -7,11 +7,11 @@ use rusqlite::Result;
 use rusqlite::vtab::{Filters, IndexConstraintOp, IndexInfo};
 use stepscope_trace::Time;
 
-use crate::asked::Asked;
 use crate::cell::Cell;
 use crate::event::whole;
+use crate::recording::{Place, id, ns, ns_of_length};
+use crate::running::RunningQuery;
 use crate::vtab::{Source, Walk};
-use crate::world::{Place, id, ns, ns_of_length};
 
 /// Which events are related.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const ROWS: usize = 4_096;
 
 /// The table.
 pub(crate) struct RelatedTable {
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) query: Arc<RunningQuery>,
     pub(crate) relation: Relation,
 }
 
@@ -74,13 +74,13 @@ impl Source for RelatedTable {
         Ok(())
     }
 
-    fn asked(&self) -> &Arc<Asked> {
-        &self.asked
+    fn query(&self) -> &Arc<RunningQuery> {
+        &self.query
     }
 
     fn walk(&self) -> RelatedWalk {
         RelatedWalk {
-            asked: self.asked.clone(),
+            query: self.query.clone(),
             relation: self.relation,
             start: 0,
             span: None,
@@ -92,7 +92,7 @@ impl Source for RelatedTable {
 
 /// A walk over related events.
 pub(crate) struct RelatedWalk {
-    asked: Arc<Asked>,
+    query: Arc<RunningQuery>,
     relation: Relation,
     start: i64,
     /// The time of the event itself, if what is in common is asked for.
@@ -103,21 +103,21 @@ pub(crate) struct RelatedWalk {
 
 impl RelatedWalk {
     fn find(&mut self, track: u32, index: usize) -> Result<()> {
-        let asked = self.asked.clone();
-        let Some(place) = asked.world.place(track) else { return Ok(()) };
+        let query = self.query.clone();
+        let Some(place) = query.recording.place(track) else { return Ok(()) };
         match self.relation {
             Relation::Ancestors => {
-                let Some(family) = asked.family(track)? else { return Ok(()) };
+                let Some(family) = query.family(track)? else { return Ok(()) };
                 let around = std::iter::successors(family.parent(index), |index| family.parent(*index));
                 self.found.extend(around.map(|index| (track, index)));
             }
             Relation::Descendants => {
-                let Some(family) = asked.family(track)? else { return Ok(()) };
+                let Some(family) = query.family(track)? else { return Ok(()) };
                 let end = place.track.end(index);
                 // Events are in the order of their starts, so that what is inside follows.
                 let mut inside = vec![index];
                 for next in index + 1..place.track.len() {
-                    if place.track.start(next) > end || (next % ROWS == 0 && asked.is_over()) {
+                    if place.track.start(next) > end || (next % ROWS == 0 && query.is_over()) {
                         break;
                     }
                     // Sorted: parents come before their children.
@@ -137,10 +137,10 @@ impl RelatedWalk {
     }
 
     fn overlapping(&mut self, place: &Place<'_>, own: (u32, usize), (start, end): (Time, Time)) {
-        let asked = self.asked.clone();
+        let query = self.query.clone();
         for (number, track) in (place.host.first_track..).zip(place.trace().tracks()) {
             for index in 0..track.first_from(end) {
-                if index % ROWS == 0 && asked.is_over() {
+                if index % ROWS == 0 && query.is_over() {
                     return;
                 }
                 if track.end(index) > start && (number, index) != own {
@@ -157,7 +157,7 @@ impl Walk for RelatedWalk {
         let wanted = values.iter().next().filter(|_| plan == "start").and_then(|value| whole(&value));
         let Some(start) = wanted else { return Ok(()) };
         self.start = start;
-        match self.asked.world.event(start) {
+        match self.query.recording.event(start) {
             Some((track, index)) => self.find(track, index),
             None => Ok(()),
         }
@@ -172,9 +172,9 @@ impl Walk for RelatedWalk {
         self.at >= self.found.len()
     }
 
-    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
+    fn cell<'w>(&self, query: &'w RunningQuery, column: usize) -> Result<Cell<'w>> {
         let Some(&(track, index)) = self.found.get(self.at) else { return Ok(Cell::Null) };
-        let Some(place) = asked.world.place(track) else { return Ok(Cell::Null) };
+        let Some(place) = query.recording.place(track) else { return Ok(Cell::Null) };
         let (own, own_end) = (place.track.start(index), place.track.end(index));
         let (start, end) = self.span.map_or((own, own_end), |(from, to)| (own.max(from), own_end.min(to)));
         let kind = || place.track.kind_of(index);
@@ -186,7 +186,7 @@ impl Walk for RelatedWalk {
             4 => Cell::known(place.trace().str(place.trace().kind(kind()).category)),
             5 => track.into(),
             6 => place.track.nesting().depth(index).into(),
-            7 => asked
+            7 => query
                 .family(track)?
                 .and_then(|family| family.parent(index))
                 .map(|parent| id(track, parent))

@@ -7,11 +7,11 @@ use rusqlite::Result;
 use rusqlite::types::ValueRef;
 use rusqlite::vtab::{Filters, IndexConstraintOp, IndexFlags, IndexInfo};
 
-use crate::asked::Asked;
 use crate::cell::Cell;
+use crate::recording::Recording;
+use crate::running::RunningQuery;
 use crate::schema::{Holds, Table, declaration};
 use crate::vtab::{Source, Walk};
-use crate::world::World;
 
 /// Rows of a table.
 pub(crate) trait Rows: Send + Sync {
@@ -24,7 +24,7 @@ pub(crate) trait Rows: Send + Sync {
     }
 
     /// One value.
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a>;
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a>;
 }
 
 /// Rows that are kept as values.
@@ -36,7 +36,7 @@ impl Rows for Sheet {
         self.0.len()
     }
 
-    fn cell<'a>(&'a self, _: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, _: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         match self.0.get(row).and_then(|row| row.get(column)) {
             Some(Cell::Text(text)) => Cell::Text(std::borrow::Cow::Borrowed(text.as_ref())),
             Some(other) => other.clone(),
@@ -47,7 +47,7 @@ impl Rows for Sheet {
 
 /// A table of rows.
 pub(crate) struct RowsTable {
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) query: Arc<RunningQuery>,
     /// Its place among all tables.
     pub(crate) number: usize,
     pub(crate) table: &'static Table,
@@ -61,7 +61,7 @@ impl Source for RowsTable {
     }
 
     fn plan(&self, info: &mut IndexInfo) -> Result<()> {
-        let all = self.asked.rows(self.number)?;
+        let all = self.query.rows(self.number)?;
         let rows = all.map_or(0, Rows::len).max(1);
         // The first column is a key if it is called `id`.
         let has_key = all.is_some_and(Rows::has_key);
@@ -96,19 +96,19 @@ impl Source for RowsTable {
         Ok(())
     }
 
-    fn asked(&self) -> &Arc<Asked> {
-        &self.asked
+    fn query(&self) -> &Arc<RunningQuery> {
+        &self.query
     }
 
     fn walk(&self) -> RowsWalk {
-        let (asked, number, table) = (self.asked.clone(), self.number, self.table);
-        RowsWalk { asked, number, table, order: None, at: 0, end: 0 }
+        let (query, number, table) = (self.query.clone(), self.number, self.table);
+        RowsWalk { query, number, table, order: None, at: 0, end: 0 }
     }
 }
 
 /// A walk over all rows, or over those that an order found.
 pub(crate) struct RowsWalk {
-    asked: Arc<Asked>,
+    query: Arc<RunningQuery>,
     number: usize,
     table: &'static Table,
     order: Option<Arc<Vec<u32>>>,
@@ -128,8 +128,8 @@ impl RowsWalk {
 impl Walk for RowsWalk {
     fn filter(&mut self, plan: &str, values: &Filters<'_>) -> Result<()> {
         (self.order, self.at) = (None, 0);
-        let asked = self.asked.clone();
-        let Some(rows) = asked.rows(self.number)? else { return Ok(()) };
+        let query = self.query.clone();
+        let Some(rows) = query.rows(self.number)? else { return Ok(()) };
         self.end = rows.len();
         let (Ok(column), Some(value)) = (plan.parse::<usize>(), values.iter().next()) else { return Ok(()) };
         let holds = self.table.columns.get(column).map(|column| column.holds);
@@ -148,8 +148,8 @@ impl Walk for RowsWalk {
             // SQLite converts before it compares: it looks at all rows.
             _ => return Ok(()),
         };
-        let Some(order) = asked.order(self.number, column)? else { return Ok(()) };
-        let cell = |row: u32| rows.cell(&asked.world, row as usize, column);
+        let Some(order) = query.order(self.number, column)? else { return Ok(()) };
+        let cell = |row: u32| rows.cell(&query.recording, row as usize, column);
         let from = order.partition_point(|&row| cell(row).order(&wanted).is_lt());
         let to = order.partition_point(|&row| cell(row).order(&wanted).is_le());
         (self.at, self.end) = (from, to);
@@ -166,9 +166,9 @@ impl Walk for RowsWalk {
         self.at >= self.end
     }
 
-    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
-        let rows = asked.rows(self.number)?;
-        Ok(rows.map_or(Cell::Null, |rows| rows.cell(&asked.world, self.row(), column)))
+    fn cell<'w>(&self, query: &'w RunningQuery, column: usize) -> Result<Cell<'w>> {
+        let rows = query.rows(self.number)?;
+        Ok(rows.map_or(Cell::Null, |rows| rows.cell(&query.recording, self.row(), column)))
     }
 
     fn rowid(&self) -> i64 {

@@ -8,9 +8,9 @@ use stepscope_results as results;
 use stepscope_results::Format;
 use stepscope_results::table::Kind;
 
+use crate::recording::Recording;
 use crate::rows::{Rows, Sheet};
 use crate::tables;
-use crate::world::World;
 
 /// What the values of a column are; any may be NULL.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(crate) const HOST: Column = Column::new("host", Holds::Text, "its host");
 pub(crate) enum From {
     Events,
     Arguments,
-    Rows(fn(&World) -> Box<dyn Rows>),
+    Rows(fn(&Recording) -> Box<dyn Rows>),
     /// A view, host by host.
     View(&'static results::views::View),
 }
@@ -103,10 +103,10 @@ impl From {
     }
 
     /// The rows, if they are kept.
-    pub(crate) fn rows(self, world: &World) -> Box<dyn Rows> {
+    pub(crate) fn rows(self, recording: &Recording) -> Box<dyn Rows> {
         match self {
-            From::Rows(make) => make(world),
-            From::View(view) => tables::results::per_host(world, view),
+            From::Rows(make) => make(recording),
+            From::View(view) => tables::results::per_host(recording, view),
             From::Events | From::Arguments => Box::new(Sheet::default()),
         }
     }
@@ -155,8 +155,8 @@ macro_rules! table {
             columns: std::borrow::Cow::Borrowed(&[
                 $($crate::schema::Column::new(stringify!($key), $crate::schema::Holds::$holds, $means)),*
             ]),
-            from: $crate::schema::From::Rows(|world| {
-                let rows = $rows(world).map(|$row| vec![$($crate::cell::Cell::from($get)),*]);
+            from: $crate::schema::From::Rows(|recording| {
+                let rows = $rows(recording).map(|$row| vec![$($crate::cell::Cell::from($get)),*]);
                 Box::new($crate::rows::Sheet(rows.collect()))
             }),
         };

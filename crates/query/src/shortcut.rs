@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::world::World;
+use crate::recording::Recording;
 use crate::{Answer, Value};
 
 static COUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -16,9 +16,9 @@ static COUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// The answer, if the query is that question.
-pub(crate) fn answer(sql: &str, world: &World) -> Option<Answer> {
-    let asked = COUNT.as_ref()?.captures(sql)?;
-    let name = asked.get(2).or_else(|| asked.get(1))?.as_str().to_owned();
-    let events = i64::try_from(world.events).ok()?;
+pub(crate) fn answer(sql: &str, recording: &Recording) -> Option<Answer> {
+    let query = COUNT.as_ref()?.captures(sql)?;
+    let name = query.get(2).or_else(|| query.get(1))?.as_str().to_owned();
+    let events = i64::try_from(recording.events).ok()?;
     Some(Answer { columns: vec![name], rows: vec![vec![Value::Int(events)]], truncated: false })
 }

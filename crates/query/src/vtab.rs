@@ -23,8 +23,8 @@ use rusqlite::vtab::{
 };
 use rusqlite::{Connection, Error, Result};
 
-use crate::asked::Asked;
 use crate::cell::Cell;
+use crate::running::RunningQuery;
 
 /// A table.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -38,7 +38,7 @@ pub(crate) trait Source: Send + Sync + 'static {
     fn plan(&self, info: &mut IndexInfo) -> Result<()>;
 
     /// The query that asks.
-    fn asked(&self) -> &Arc<Asked>;
+    fn query(&self) -> &Arc<RunningQuery>;
 
     /// A walk over its rows, which starts with [`Walk::filter`].
     fn walk(&self) -> Self::Walk;
@@ -56,7 +56,7 @@ pub(crate) trait Walk {
     fn eof(&self) -> bool;
 
     /// A value of the row. Its text is borrowed from the recording, never from the walk, or it is owned.
-    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>>;
+    fn cell<'w>(&self, query: &'w RunningQuery, column: usize) -> Result<Cell<'w>>;
 
     /// The number of the row.
     fn rowid(&self) -> i64;
@@ -74,7 +74,7 @@ struct Table<S: Source> {
 struct Cursor<W: Walk> {
     base: sqlite3_vtab_cursor,
     walk: W,
-    asked: Arc<Asked>,
+    query: Arc<RunningQuery>,
 }
 
 /// Makes a table known to a connection.
@@ -100,10 +100,10 @@ unsafe extern "C" fn column<W: Walk>(
 ) -> c_int {
     // SAFETY: SQLite passes a cursor that `Table::open` made and that it has not closed. It is a `Cursor<W>`.
     let cursor = unsafe { &*cursor.cast::<Cursor<W>>() };
-    match cursor.walk.cell(&cursor.asked, usize::try_from(column).unwrap_or(usize::MAX)) {
+    match cursor.walk.cell(&cursor.query, usize::try_from(column).unwrap_or(usize::MAX)) {
         Ok(cell) => {
             // SAFETY: `to` is valid during this call. Text that the cell borrows belongs to the recording: the lifetime
-            // of `asked` says so. The module holds the recording for as long as the connection exists, and what a
+            // of `query` says so. The module holds the recording for as long as the connection exists, and what a
             // recording has said once neither moves nor changes.
             unsafe { give(to, cell) };
             ffi::SQLITE_OK
@@ -162,8 +162,8 @@ unsafe impl<S: Source> VTab<'_> for Table<S> {
     }
 
     fn open(&mut self) -> Result<Self::Cursor> {
-        let (walk, asked) = (self.source.walk(), self.source.asked().clone());
-        Ok(Cursor { base: sqlite3_vtab_cursor::default(), walk, asked })
+        let (walk, query) = (self.source.walk(), self.source.query().clone());
+        Ok(Cursor { base: sqlite3_vtab_cursor::default(), walk, query })
     }
 }
 

@@ -72,7 +72,7 @@ impl ProfileFile {
 
 /// Files that were recorded together, one per host.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct SessionFiles {
     /// Name of the session: that of its folder, or of its only file.
     pub name: String,
     /// The folder.
@@ -118,7 +118,7 @@ pub enum Lookalike {
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// Sessions, newest first.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionFiles>,
     /// Files that are not profiles: how many of each kind, with one example.
     pub others: BTreeMap<Lookalike, (u64, PathBuf)>,
     /// Files that are named like a profile, but hold nothing that can be read.
@@ -175,7 +175,7 @@ pub fn format_of(path: &Path) -> Option<&'static Format> {
 }
 
 /// Runs of one program are in separate files; they are the steps of one recording, ordered by number.
-fn join_runs(session: &mut Session) {
+fn join_runs(session: &mut SessionFiles) {
     let is_run = |file: &ProfileFile| file.format.delivers == Delivers::Runs;
     if session.files.iter().filter(|file| is_run(file)).count() < 2 {
         return;
@@ -286,7 +286,7 @@ fn is_time(text: &str) -> bool {
 ///
 /// Profiles in one folder below `plugins/profile` are one session, whatever their names. Elsewhere a folder may
 /// contain unrelated files, so only files whose names differ in digits alone and that are ranks of one job are grouped.
-fn sessions_of(files: Vec<ProfileFile>) -> Vec<Session> {
+fn sessions_of(files: Vec<ProfileFile>) -> Vec<SessionFiles> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
     for file in files {
         let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
@@ -325,7 +325,7 @@ static CLOSED: Format = Format::new("unreadable", "unreadable file", Delivers::T
 
 /// Adds files that cannot be read to the sessions that they belong to by their names, so that a missing host is named and
 /// not passed over. Returns those that were added.
-fn add_closed(sessions: &mut [Session], closed: Vec<ProfileFile>) -> BTreeSet<PathBuf> {
+fn add_closed(sessions: &mut [SessionFiles], closed: Vec<ProfileFile>) -> BTreeSet<PathBuf> {
     let mut added = BTreeSet::new();
     for file in closed {
         let folder = file.path.parent().unwrap_or(Path::new(""));
@@ -338,7 +338,7 @@ fn add_closed(sessions: &mut [Session], closed: Vec<ProfileFile>) -> BTreeSet<Pa
             let beside = known.path.parent() == Some(folder);
             beside && is_timeline && (same_name || (same_ending && is_session_folder(folder)))
         };
-        let is_new = |session: &Session| session.files.iter().all(|known| known.host != file.host);
+        let is_new = |session: &SessionFiles| session.files.iter().all(|known| known.host != file.host);
         let session = sessions.iter_mut().find(|it| is_new(it) && it.files.iter().any(is_host));
         if let Some(session) = session {
             added.insert(file.path.clone());
@@ -351,12 +351,13 @@ fn add_closed(sessions: &mut [Session], closed: Vec<ProfileFile>) -> BTreeSet<Pa
 
 /// Counters of single kernels and samples complement a timeline: if a folder contains exactly one timeline,
 /// they belong to it. With several timelines, the right one is unknown.
-fn completed(sessions: Vec<Session>) -> Vec<Session> {
+fn completed(sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
     let completing =
         |file: &ProfileFile| matches!(file.format.delivers, Delivers::Counters | Delivers::Samples);
-    let completes = |session: &Session| session.files.iter().all(completing);
+    let completes = |session: &SessionFiles| session.files.iter().all(completing);
     let is_timeline = |file: &ProfileFile| file.format.delivers == Delivers::Timeline;
-    let (completing, mut timelines): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(completes);
+    let (completing, mut timelines): (Vec<SessionFiles>, Vec<SessionFiles>) =
+        sessions.into_iter().partition(completes);
     let mut alone = Vec::new();
     for session in completing {
         let mut beside =
@@ -372,12 +373,13 @@ fn completed(sessions: Vec<Session>) -> Vec<Session> {
 
 /// The samples of a saved run belong to every profile below its folder, because they were taken throughout the
 /// run. Alone they are a separate session.
-fn with_samples(sessions: Vec<Session>) -> Vec<Session> {
-    let of_run = |session: &Session| {
+fn with_samples(sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
+    let of_run = |session: &SessionFiles| {
         session.files.iter().all(|file| file.format.delivers == Delivers::RunSamples)
             && files::is_file(&session.folder.join(RUN_FILE))
     };
-    let (samples, mut profiles): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(of_run);
+    let (samples, mut profiles): (Vec<SessionFiles>, Vec<SessionFiles>) =
+        sessions.into_iter().partition(of_run);
     let mut alone = Vec::new();
     for run in samples {
         let mut below = profiles.iter_mut().filter(|it| it.folder.starts_with(&run.folder)).peekable();
@@ -402,7 +404,7 @@ fn without_digits(text: &str) -> String {
 /// A host that appears twice in a folder was recorded twice, or once in two formats. The latter is a duplicate
 /// (profilers write a Chrome trace beside the XPlane file, a report beside its export, the same export in
 /// another format); the former is a separate session.
-fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
+fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<SessionFiles> {
     let mut hosts: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for file in &files {
         hosts.entry(file.format.name).or_default().insert(file.host.clone());
@@ -431,25 +433,25 @@ fn split_repeats(folder: PathBuf, mut files: Vec<ProfileFile>) -> Vec<Session> {
         .collect()
 }
 
-fn session(folder: &Path, files: Vec<ProfileFile>, duplicates: Vec<PathBuf>) -> Session {
+fn session(folder: &Path, files: Vec<ProfileFile>, duplicates: Vec<PathBuf>) -> SessionFiles {
     let name = match &files[..] {
         [only] if !is_session_folder(folder) => file_name(&only.path),
         _ => file_name(folder),
     };
-    Session { name, folder: folder.to_owned(), files, duplicates }
+    SessionFiles { name, folder: folder.to_owned(), files, duplicates }
 }
 
 /// Files about memory alone come behind all others: beside a timeline, they are details of it.
-fn newest_first(mut sessions: Vec<Session>) -> Vec<Session> {
+fn newest_first(mut sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
     let about_memory =
-        |session: &Session| session.files.iter().all(|file| file.format.delivers == Delivers::Memory);
+        |session: &SessionFiles| session.files.iter().all(|file| file.format.delivers == Delivers::Memory);
     sessions.sort_by_key(|session| (about_memory(session), std::cmp::Reverse(age_key(session))));
     sessions
 }
 
 /// Profilers name sessions by local time (`2026_11_15_19_29_44`), which survives copying; file times often do
 /// not.
-fn age_key(session: &Session) -> (Option<String>, SystemTime, String) {
+fn age_key(session: &SessionFiles) -> (Option<String>, SystemTime, String) {
     let stamp = session.name.get(..19).filter(|stamp| {
         stamp.bytes().enumerate().all(|(i, byte)| match i {
             4 | 7 | 10 | 13 | 16 => byte == b'_',
@@ -461,7 +463,7 @@ fn age_key(session: &Session) -> (Option<String>, SystemTime, String) {
 }
 
 /// Several paths as one session; hosts with equal names get a number.
-fn join(sessions: Vec<Session>) -> Option<Session> {
+fn join(sessions: Vec<SessionFiles>) -> Option<SessionFiles> {
     let mut all = sessions.into_iter();
     let mut joined = all.next()?;
     for session in all {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+pub use stepscope_storage::is_url;
+
 /// What is known about a file without opening it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileData {
@@ -122,14 +124,6 @@ pub fn add_store(store: Box<dyn Store>) {
 /// How far the transfers of the store are; nothing if there is none.
 pub fn moved() -> Moved {
     STORE.get().map_or_else(Moved::default, |store| store.moved())
-}
-
-/// Whether a path is a URL, which no local file is meant by.
-pub fn is_url(path: &Path) -> bool {
-    let start = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
-    start.is_some_and(|scheme| {
-        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    })
 }
 
 /// The store of a URL; `None` for a local path.
@@ -283,16 +277,10 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` would be a mistake.
-pub fn refuse_url(path: &Path) -> io::Result<()> {
-    if is_url(path) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "stepscope never writes to object stores"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use stepscope_storage::refuse_url;
+
     use super::*;
 
     #[test]

@@ -17,13 +17,10 @@ pub mod files;
 mod folder;
 mod input;
 mod json;
-pub mod kept;
 mod map;
 mod memory_tracks;
-mod nameless;
 pub mod parquet;
 mod progress;
-pub mod sqlite_memory;
 mod table;
 pub mod tfevents;
 
@@ -35,7 +32,6 @@ pub use budget::{Budget, Limit, OverBudget, allow_inflated_bytes};
 pub use error::ReadError;
 pub use folder::TableFile;
 pub use input::{Bytes, Input};
-pub use nameless::survive_file_limit;
 pub use progress::Progress;
 
 /// A profile format.

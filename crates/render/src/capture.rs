@@ -17,7 +17,7 @@ const ENOUGH_STEPS: f64 = 20.0;
 
 /// Content of a short window, sampled while waiting for a steady state.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Window {
+pub enum SampledWindow {
     /// The process did nothing that is traced.
     Nothing,
     /// There is activity, but no steps.
@@ -35,17 +35,17 @@ pub enum Window {
     Gone,
 }
 
-impl Window {
+impl SampledWindow {
     /// Number of steps in the window.
     pub fn steps(&self) -> usize {
-        if let Window::Steps { count, .. } = self { *count } else { 0 }
+        if let SampledWindow::Steps { count, .. } = self { *count } else { 0 }
     }
 }
 
 /// Message: the loop is steady.
-pub fn steady(window: &Window) -> String {
+pub fn steady(window: &SampledWindow) -> String {
     match window {
-        Window::Steps { median_ms, .. } => {
+        SampledWindow::Steps { median_ms, .. } => {
             format!("steady at {} per step; recording", duration_ms(*median_ms))
         }
         _ => "steady; recording".to_owned(),
@@ -53,14 +53,14 @@ pub fn steady(window: &Window) -> String {
 }
 
 /// Message: the loop is not steady yet.
-pub fn not_steady(window: &Window) -> String {
+pub fn not_steady(window: &SampledWindow) -> String {
     let why = match window {
-        Window::Nothing => "no activity yet".to_owned(),
-        Window::NoSteps | Window::Gone => "no steps yet".to_owned(),
-        Window::Steps { median_ms, building, .. } if *building > 0.01 => {
+        SampledWindow::Nothing => "no activity yet".to_owned(),
+        SampledWindow::NoSteps | SampledWindow::Gone => "no steps yet".to_owned(),
+        SampledWindow::Steps { median_ms, building, .. } if *building > 0.01 => {
             format!("{} per step, {} of it tracing and compiling", duration_ms(*median_ms), share(*building))
         }
-        Window::Steps { median_ms, .. } => format!("{} per step so far", duration_ms(*median_ms)),
+        SampledWindow::Steps { median_ms, .. } => format!("{} per step so far", duration_ms(*median_ms)),
     };
     format!("waiting for a steady state: {why}")
 }
@@ -170,7 +170,7 @@ pub fn write_line_json(report: &Report, session: &str, size: u64, out: &mut dyn 
 }
 
 /// Summary at the end of sampling.
-pub fn kept(taken: u64, kept: u64, size: u64) -> String {
+pub fn sampling_summary(taken: u64, kept: u64, size: u64) -> String {
     let samples = plural(taken, "sample", "samples");
     format!("{samples} taken, {} kept ({})", plural(kept, "session", "sessions"), bytes(size as f64))
 }

@@ -25,7 +25,6 @@ pub mod run;
 pub mod scalars;
 pub mod style;
 pub mod table;
-pub mod words;
 
 pub use stepscope_text as format;
 pub use style::Style;

@@ -44,7 +44,7 @@ pub struct Report {
     /// How the hosts' clocks stand to one another; `None` if there is one clock, or nothing to compare.
     pub clocks: Option<Clocks>,
     /// The run whose curves lie beside the profile.
-    pub run: Option<RunBeside>,
+    pub run: Option<LoggedRun>,
     /// What a recording of memory alone shows, in one line.
     pub memory: Option<String>,
     /// A typical step of the host that limits the run, for pages; `None` if nobody asked for it.
@@ -106,14 +106,14 @@ impl Report {
     }
 
     /// What the breakdown splits: the step or the capture.
-    pub fn whole(&self) -> &'static str {
+    pub fn breakdown_of(&self) -> &'static str {
         if self.summary.step_ms.is_some() { "step" } else { "capture" }
     }
 }
 
 /// The run that a profile is part of, by event files beside it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunBeside {
+pub struct LoggedRun {
     /// Its name.
     pub name: String,
     /// Is it known how fast its steps were?

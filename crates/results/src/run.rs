@@ -75,12 +75,12 @@ pub enum NotRecorded {
 /// Source of the step times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepSource {
-    /// Lines that the program printed.
+    /// Lines that the program printed, by their arrival.
     Lines,
-    /// Event files that the program wrote, with the tag.
+    /// Event files that the program wrote, by the times in them; with the tag.
     Events(String),
-    /// Figures that the program printed.
-    Said,
+    /// Figures that the program printed, because there was nothing to time.
+    Reported,
     /// The program's own calls, timed inside it.
     Inside,
 }

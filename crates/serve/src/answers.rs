@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_analyze::Category;
-use stepscope_diagnose::compare::{Margins, Run, compare};
+use stepscope_diagnose::compare::{ComparedRun, Margins, compare};
 use stepscope_render::compare::compare_json;
 use stepscope_render::format::duration_ms;
 use stepscope_render::info::Description;
@@ -181,10 +181,10 @@ pub(crate) fn view(
 }
 
 /// Two sessions compared.
-pub(crate) fn comparison(base: &Run, new: &Run) -> Value {
+pub(crate) fn comparison(base: &ComparedRun, new: &ComparedRun) -> Value {
     let compared = compare(std::slice::from_ref(base), std::slice::from_ref(new), Margins::default());
     let mut answer = compare_json(&compared);
-    let side = |run: &Run| json!({"label": run.label, "step_ms": run.steps_ms});
+    let side = |run: &ComparedRun| json!({"label": run.label, "step_ms": run.steps_ms});
     answer["runs"] = json!({"base": side(base), "new": side(new)});
     answer
 }

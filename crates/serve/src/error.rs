@@ -1,8 +1,8 @@
 //! Everything that can go wrong with a request: a status and its text.
 
+use crate::words;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use stepscope_render::words::serve as words;
 use stepscope_session::{Cause, Problem};
 
 use crate::store::Progressed;
@@ -85,6 +85,6 @@ pub(crate) fn problem_json(problem: &Problem) -> Value {
 }
 
 /// A problem of the server itself.
-pub(crate) fn problem(cause: Cause, [what, found, todo]: words::Said) -> Problem {
+pub(crate) fn problem(cause: Cause, [what, found, todo]: words::Explained) -> Problem {
     Problem::new(cause, what).then(found).then(todo)
 }

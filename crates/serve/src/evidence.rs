@@ -42,7 +42,7 @@ mod tests {
     use stepscope_testkit::corpus::{corpus, repository};
 
     use super::*;
-    use crate::Source;
+    use crate::SessionSource;
     use crate::offline::Offline;
 
     fn get(server: &Offline, address: &str) -> Value {
@@ -54,7 +54,7 @@ mod tests {
     /// Checks that the lane of steps, the table, the report and the evidence of the first session below a path are about the
     /// same stretches of time.
     fn agrees(path: &Path) {
-        let server = Offline::new(Source::Paths(vec![path.to_owned()])).unwrap().unwrap();
+        let server = Offline::new(SessionSource::Paths(vec![path.to_owned()])).unwrap().unwrap();
         let report = get(&server, "/api/s/0/report");
         let lane = get(&server, "/api/s/0/timeline")["steps"].clone();
         let table = get(&server, "/api/s/0/view/steps");

@@ -14,18 +14,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::words;
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use stepscope_fleet::store::{Cache, partials_at, read_whole};
 use stepscope_fleet::{FinishOptions, FleetError, Local, Options, Set, Workers, finish_with, plan, run};
 use stepscope_render::fleet::write_json;
-use stepscope_render::words::serve as words;
 use stepscope_results::fleet::SeriesRow;
 use stepscope_session::{Cause, Problem};
 
 use crate::error::problem_json;
 use crate::home::stand_back;
-use crate::store::{Fingerprint, Source, Store};
+use crate::store::{Fingerprint, SessionSource, Store};
 use links::Links;
 
 /// Reading stops after this long without a request.
@@ -107,8 +107,8 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Takes the partials out of the paths. In their place, the folders that they were made of are served, if they exist.
-    pub(crate) fn of(source: Source, options: FleetOptions) -> Result<(Source, Self), Problem> {
-        let Source::Paths(paths) = source else { return Ok((source, Fleet::default())) };
+    pub(crate) fn of(source: SessionSource, options: FleetOptions) -> Result<(SessionSource, Self), Problem> {
+        let SessionSource::Paths(paths) = source else { return Ok((source, Fleet::default())) };
         let mut sources = Sources { options, ..Sources::default() };
         for path in paths {
             match partials_at(&path).map_err(|error| told(&error))? {
@@ -118,7 +118,7 @@ impl Fleet {
         }
         let mut served = sources.logs.clone();
         served.extend(links::folders_of(&sources.partials));
-        Ok((Source::Paths(served), Fleet { sources, state: Mutex::default() }))
+        Ok((SessionSource::Paths(served), Fleet { sources, state: Mutex::default() }))
     }
 
     /// Were partials given?

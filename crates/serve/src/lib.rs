@@ -29,9 +29,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod tfprof;
+mod words;
 
 pub use fleet::FleetOptions;
 #[doc(hidden)]
 pub use offline::Offline;
 pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
-pub use store::{Limits, Source};
+pub use store::{Limits, SessionSource};

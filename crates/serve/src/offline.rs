@@ -14,7 +14,7 @@ use stepscope_session::Problem;
 use crate::guard::Guard;
 use crate::routes::{App, router};
 use crate::server::DEFAULT_PORT;
-use crate::store::{Limits, Source, Store};
+use crate::store::{Limits, SessionSource, Store};
 
 /// A server that answers on request.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Offline {
 
 impl Offline {
     /// Searches for sessions; `None` if the system provides no threads.
-    pub fn new(source: Source) -> Result<Option<Self>, Problem> {
+    pub fn new(source: SessionSource) -> Result<Option<Self>, Problem> {
         let store = Store::find(source, Limits::default())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
         let router = router(App::new(store, Guard::new(address, "127.0.0.1", None)));

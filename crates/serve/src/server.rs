@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepscope_render::words::serve as words;
+use crate::words;
 use stepscope_session::{Cause, Problem};
 
 use crate::connections;
@@ -13,7 +13,7 @@ use crate::error::problem;
 use crate::fleet::FleetOptions;
 use crate::guard::{Guard, host_text, new_token, others_are_here};
 use crate::routes::{App, router};
-use crate::store::{Limits, Source, Store};
+use crate::store::{Limits, SessionSource, Store};
 
 /// The default port, not commonly used by others.
 pub const DEFAULT_PORT: u16 = 6200;
@@ -40,7 +40,7 @@ pub enum TokenUse {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What to serve.
-    pub source: Source,
+    pub source: SessionSource,
     /// The address to listen on.
     pub listen: String,
     /// The port; `None` uses the default or the next free one, 0 any free one.
@@ -55,7 +55,7 @@ pub struct Options {
 
 impl Options {
     /// Serves `source` on this machine only.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: SessionSource) -> Self {
         Options {
             source,
             listen: "127.0.0.1".to_owned(),

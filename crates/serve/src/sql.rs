@@ -63,7 +63,7 @@ mod tests {
     use stepscope_testkit::corpus::{corpus, repository};
 
     use super::*;
-    use crate::Source;
+    use crate::SessionSource;
     use crate::offline::Offline;
 
     /// The query as it stands in an address.
@@ -77,7 +77,7 @@ mod tests {
 
     /// Asks the console of each session below a folder all examples; returns the number of sessions that could be read.
     fn ask_all(folder: &Path) -> usize {
-        let server = Offline::new(Source::Paths(vec![folder.to_owned()])).unwrap().unwrap();
+        let server = Offline::new(SessionSource::Paths(vec![folder.to_owned()])).unwrap().unwrap();
         let (_, listed) = server.get("/api/sessions").unwrap();
         let listed: Value = serde_json::from_slice(&listed).unwrap();
         let mut read = 0;

@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 
 use crate::guard::Guard;
 use crate::routes::{App, router};
-use crate::store::{Limits, Source, Store};
+use crate::store::{Limits, SessionSource, Store};
 
 const HOST: &str = "127.0.0.1:6200";
 
@@ -37,7 +37,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(source: Source, token: Option<&str>) -> Self {
+    fn new(source: SessionSource, token: Option<&str>) -> Self {
         let store =
             Store::find(source, Limits { sessions: 4, bytes: u64::MAX, load: Duration::from_secs(600) })
                 .unwrap();
@@ -50,11 +50,11 @@ impl Client {
     }
 
     fn sample() -> Self {
-        Client::new(Source::Sample, None)
+        Client::new(SessionSource::Sample, None)
     }
 
     fn folder(path: &Path) -> Self {
-        Client::new(Source::Paths(vec![path.to_owned()]), None)
+        Client::new(SessionSource::Paths(vec![path.to_owned()]), None)
     }
 
     fn send(&self, method: Method, address: &str, headers: &[(&str, &str)]) -> Answer {
@@ -280,7 +280,7 @@ fn other_names_other_sites_and_other_methods_are_refused() {
 
 #[test]
 fn beyond_this_machine_every_request_for_data_wants_the_token() {
-    let client = Client::new(Source::Sample, Some("0123456789abcdef"));
+    let client = Client::new(SessionSource::Sample, Some("0123456789abcdef"));
     assert_eq!(client.get("/").status, StatusCode::OK, "the page itself holds nothing");
     for address in
         ADDRESSES.iter().chain(&["/api/categories", "/api/views", "/api/nowhere", "/api/s/0/csv/ops", "/api"])

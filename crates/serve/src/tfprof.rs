@@ -42,7 +42,7 @@ impl LazyModel {
             return Ok(None);
         }
         let (files, model) = self.read.get_or_init(|| {
-            let files = ModelFiles::beside(&self.runs);
+            let files = ModelFiles::found_near(&self.runs);
             let model = files.load(Keep { values: false, calls: true });
             (files, model)
         });
@@ -92,7 +92,7 @@ pub(crate) fn view(opened: &Opened, query: &Query) -> Result<Value, Refusal> {
     let shown = |options: &Options| {
         let shown = Shown::new(profile, view, options);
         shown
-            .map(|shown| (shown.flat(), shown.whole()))
+            .map(|shown| (shown.flat(), shown.total()))
             .map_err(|error| Refusal::Query("view", error.to_string()))
     };
     let (mut rows, mut whole) = shown(&options)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stepscope_read::discover::{
-    Discovery, Known, Lookalike, ProfileFile, Session, discover_again, discover_within,
+    Discovery, Known, Lookalike, ProfileFile, SessionFiles, discover_again, discover_within,
 };
 use stepscope_text::{plural, thousands};
 
@@ -72,7 +72,7 @@ pub fn all_sessions_again(
 fn resolved(found: Discovery) -> Vec<ResolvedSession> {
     // All sessions share one list: a copy for each would grow with the square of their number.
     let labels: Arc<[String]> = labels(&found.sessions).into();
-    let one = |(session, label): (Session, &String)| ResolvedSession {
+    let one = |(session, label): (SessionFiles, &String)| ResolvedSession {
         session: label.clone(),
         sessions: labels.clone(),
         files: session.files,
@@ -81,10 +81,10 @@ fn resolved(found: Discovery) -> Vec<ResolvedSession> {
 }
 
 /// Label of each session: its name, or its full path if several sessions share the name.
-fn labels(sessions: &[Session]) -> Vec<String> {
+fn labels(sessions: &[SessionFiles]) -> Vec<String> {
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();
     sessions.iter().for_each(|session| *times.entry(&session.name).or_default() += 1);
-    let label = |session: &Session| match (times.get(session.name.as_str()), session.files.first()) {
+    let label = |session: &SessionFiles| match (times.get(session.name.as_str()), session.files.first()) {
         (Some(2..), Some(file)) => file.path.display().to_string(),
         _ => session.name.clone(),
     };
@@ -129,7 +129,7 @@ fn choose(
     })
 }
 
-fn hosts<'a>(wanted: &Query, session: &'a Session) -> Result<Vec<&'a ProfileFile>, Problem> {
+fn hosts<'a>(wanted: &Query, session: &'a SessionFiles) -> Result<Vec<&'a ProfileFile>, Problem> {
     let Some(pattern) = &wanted.host else { return Ok(session.files.iter().collect()) };
     let pattern = regex::Regex::new(pattern).map_err(|_| {
         Problem::new(Cause::Usage, format!("--host is not a valid regular expression: {pattern}"))

@@ -5,8 +5,8 @@
 //! This crate connects readers, analyses, rules and text. It contains no analysis of its own and knows nothing
 //! about terminals and browsers. Error messages are written here once, for both.
 
-mod beside;
 mod clock;
+mod event_logs;
 pub mod find;
 mod foreign;
 mod hosts;
@@ -19,8 +19,8 @@ mod saved_run;
 pub mod side;
 mod views;
 
-pub use beside::logs_beside;
 pub use clock::{HostClock, HostMove, moved, moves, shifts};
+pub use event_logs::event_logs_of;
 pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again, all_sessions_within};
 pub use hosts::Hosts;
 pub use load::{HostProfile, PerHost, Profile, unreadable_file};

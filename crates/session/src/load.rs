@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use stepscope_analyze::recording::info::Source;
+use stepscope_analyze::recording::info::SourceFile;
 use stepscope_analyze::{Context, Coverage, Selection};
 use stepscope_read::files::StoreError;
 use stepscope_read::{Input, Opened, Progress, ReadError, open_input};
@@ -106,7 +106,7 @@ impl Profile {
     }
 
     /// The sources in the form that analyses take.
-    pub fn sources(&self) -> Vec<Source<'_>> {
+    pub fn sources(&self) -> Vec<SourceFile<'_>> {
         self.hosts.iter().map(HostProfile::source).collect()
     }
 
@@ -235,8 +235,8 @@ impl HostProfile {
     }
 
     /// The source in the form that a description takes.
-    pub fn source(&self) -> Source<'_> {
-        Source {
+    pub fn source(&self) -> SourceFile<'_> {
+        SourceFile {
             path: &self.path,
             format: self.format,
             bytes: self.bytes,

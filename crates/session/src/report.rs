@@ -18,7 +18,7 @@ use stepscope_results::report::{HealthRow, OpRow, Profiled, RangeRow, Report, So
 
 use stepscope_trace::Delivers;
 
-use crate::beside::run_beside;
+use crate::event_logs::logged_run;
 use crate::load::{HostProfile, PerHost, Profile};
 use crate::problem::{Cause, Problem, missed};
 
@@ -103,7 +103,7 @@ fn merge(
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }
-    let beside = sources.first().and_then(|source| run_beside(Path::new(&source.path), window, roots));
+    let beside = sources.first().and_then(|source| logged_run(Path::new(&source.path), window, roots));
     let (run, of_run) = beside.map_or((None, Vec::new()), |(run, findings)| (Some(run), findings));
     let findings = diagnose_with_run(&facts, of_run);
     let kernels = facts.get::<ProfiledKernels>();

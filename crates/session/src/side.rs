@@ -1,4 +1,4 @@
-//! From a profile to a [`Run`]: everything that a comparison needs to know about one recording.
+//! From a profile to a [`ComparedRun`]: everything that a comparison needs to know about one recording.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use stepscope_analyze::vocabulary::names::stable_name;
 use stepscope_analyze::work::ops::{Ops, Where};
 use stepscope_analyze::work::programs::Programs;
 use stepscope_diagnose::Facts;
-use stepscope_diagnose::compare::{FindingKey, OpTime, PartCost, Run, Work};
+use stepscope_diagnose::compare::{ComparedRun, FindingKey, OpTime, PartCost, Work};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_diagnose::{Finding, diagnose};
 use stepscope_trace::{Delivers, DeviceKind, Property, Trace, Value};
@@ -19,7 +19,7 @@ use crate::{HostProfile, Hosts, Problem, SavedRun};
 
 /// Summarises one recording; fails if none of its hosts can be read. For a saved run, the steps are the ones that the run timed, without a profiler
 /// that slows them down; a profile in the same folder shows their breakdown.
-pub fn run_of(hosts: &Hosts<'_>, label: &str) -> Result<Run, Problem> {
+pub fn run_of(hosts: &Hosts<'_>, label: &str) -> Result<ComparedRun, Problem> {
     let parts = hosts.visit(Part::of);
     hosts.any()?;
     let saved = parts.iter().find(|part| part.samples).and_then(|part| part.saved_run());
@@ -64,15 +64,15 @@ impl Part {
     }
 }
 
-fn of_parts(parts: Vec<Part>, label: &str) -> Run {
+fn of_parts(parts: Vec<Part>, label: &str) -> ComparedRun {
     // Samples beside a profile are not a separate host. On their own, they at least show which devices exist.
     let alone = parts.iter().all(|part| part.samples);
     let versions: BTreeMap<String, String> = parts.iter().flat_map(|part| part.versions.clone()).collect();
     let hosts = parts.into_iter().filter(|part| alone || !part.samples).map(|part| part.partial).collect();
-    let Some(session) = Session::finish(hosts) else { return Run::default() };
+    let Some(session) = Session::finish(hosts) else { return ComparedRun::default() };
     let facts = Facts::of(session);
     let profiled = facts.get::<ProfiledKernels>();
-    let mut run = Run::of(label, &facts.summary);
+    let mut run = ComparedRun::of(label, &facts.summary);
     run.profiled = !facts.timeline && !profiled.0.is_empty();
     run.ops = if run.profiled { launch_times(&profiled.0) } else { op_times(&facts.ops) };
     run.parts = part_costs(&facts.programs);
@@ -90,7 +90,7 @@ fn of_parts(parts: Vec<Part>, label: &str) -> Run {
 }
 
 /// What the steps of a profile do.
-fn work_of(run: &Run, facts: &Facts) -> Vec<(Work, Vec<f64>)> {
+fn work_of(run: &ComparedRun, facts: &Facts) -> Vec<(Work, Vec<f64>)> {
     if run.profiled || run.steps_ms.is_empty() || run.ops.is_empty() {
         return Vec::new();
     }

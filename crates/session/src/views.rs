@@ -24,7 +24,7 @@ impl Hosts<'_> {
     }
 
     /// What `of` makes of whole recordings; fails if no host could be read.
-    pub fn whole<T>(&self, of: impl FnOnce(&dyn views::Hosts) -> T) -> Result<T, Problem> {
+    pub fn over_whole_recording<T>(&self, of: impl FnOnce(&dyn views::Hosts) -> T) -> Result<T, Problem> {
         let made = of(&Visits { hosts: self, covering: false });
         self.any()?;
         Ok(made)

@@ -19,7 +19,7 @@ mod reference;
 mod screen;
 #[cfg(feature = "remote")]
 mod stores;
-mod whole;
+mod write_file;
 
 use std::ffi::OsString;
 
@@ -33,7 +33,7 @@ pub fn add_stores() {
 
 /// Runs one command line, program name first, and returns the exit code.
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
-    stepscope_read::survive_file_limit();
+    stepscope_storage::survive_file_limit();
     #[cfg(feature = "remote")]
     let args = args.map(stores::unsigned);
     let cli = match cli::Cli::try_parse_from(commands::with_two_dashes(with_help(args))) {

@@ -50,7 +50,7 @@ pub(crate) fn hosts<T>(
 }
 
 /// Finds a profile and analyses each of its hosts.
-pub(crate) fn looked<T: Send>(
+pub(crate) fn analyse_hosts<T: Send>(
     wanted: &Query,
     terminal: &Terminal,
     look: impl Fn(HostProfile, bool) -> T + Sync,

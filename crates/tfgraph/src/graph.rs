@@ -31,14 +31,14 @@ impl NodeDef {
 
 /// Where an input comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Source<'a> {
+pub struct InputSource<'a> {
     /// The node.
     pub name: &'a str,
     /// Which of its outputs; `None` where only the order of execution is meant.
     pub port: Option<i64>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> InputSource<'a> {
     /// Takes an input as written apart: `[^]name[:port]`.
     pub fn of(input: &'a str) -> Self {
         let (name, port) = match input.split_once(':') {
@@ -46,8 +46,8 @@ impl<'a> Source<'a> {
             None => (input, 0),
         };
         match name.strip_prefix('^') {
-            Some(name) => Source { name, port: None },
-            None => Source { name, port: Some(port) },
+            Some(name) => InputSource { name, port: None },
+            None => InputSource { name, port: Some(port) },
         }
     }
 }
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn inputs_are_taken_apart() {
-        assert_eq!(Source::of("a/b:2"), Source { name: "a/b", port: Some(2) });
-        assert_eq!(Source::of("a"), Source { name: "a", port: Some(0) });
-        assert_eq!(Source::of("^a"), Source { name: "a", port: None });
-        assert_eq!(Source::of("a:x"), Source { name: "a", port: Some(0) });
+        assert_eq!(InputSource::of("a/b:2"), InputSource { name: "a/b", port: Some(2) });
+        assert_eq!(InputSource::of("a"), InputSource { name: "a", port: Some(0) });
+        assert_eq!(InputSource::of("^a"), InputSource { name: "a", port: None });
+        assert_eq!(InputSource::of("a:x"), InputSource { name: "a", port: Some(0) });
     }
 
     #[test]

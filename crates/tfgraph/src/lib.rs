@@ -10,7 +10,7 @@ mod record;
 mod saved;
 mod variable;
 
-pub use graph::{Attr, DataType, Graph, NodeDef, Shape, Source};
+pub use graph::{Attr, DataType, Graph, InputSource, NodeDef, Shape};
 pub use log::{Frame, OpLog, OpLogEntry};
 pub use record::{AllocatorUse, Call, NodeRecord, OutputUse, timeline_call, timeline_op};
 pub use saved::{SavedExec, SavedMemory, SavedNode, SavedProfile};

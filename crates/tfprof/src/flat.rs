@@ -56,7 +56,7 @@ impl Shown<'_> {
     }
 
     /// The values of the whole view.
-    pub fn whole(&self) -> Measures {
+    pub fn total(&self) -> Measures {
         self.rows[self.root].total
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use stepscope_tfgraph::{
-    Attr, Frame, Graph, NodeDef, NodeRecord, OpLog, SavedProfile, Shape, Source, Variable, timeline_call,
+    Attr, Frame, Graph, InputSource, NodeDef, NodeRecord, OpLog, SavedProfile, Shape, Variable, timeline_call,
 };
 
 use crate::device::{Device, host_of, is_accelerator};
@@ -285,7 +285,7 @@ impl Node {
             node.output_shapes = (0..).zip(shapes.iter().map(dims_of)).collect();
         }
         for (at, input) in (0..).zip(&def.inputs) {
-            let source = Source::of(input);
+            let source = InputSource::of(input);
             let name = source.name.to_owned();
             node.true_ports.push(source.port);
             // tfprof never reads the port, so that shapes are always those of the first output.
@@ -326,7 +326,7 @@ impl Node {
             }
             None => {
                 let Some(call) = timeline_call(&record.label) else { return };
-                let sources = call.inputs().map(Source::of);
+                let sources = call.inputs().map(InputSource::of);
                 self.ran = Some(Box::new(Ran {
                     op: call.op.to_owned(),
                     tensors: sources.filter_map(|it| Some((it.name.to_owned(), it.port?))).collect(),

@@ -1,7 +1,7 @@
 //! The tool `compare`: whether a change made the step faster.
 
 use serde_json::{Map, Value, json};
-use stepscope_diagnose::compare::{Margins, Run, compare};
+use stepscope_diagnose::compare::{ComparedRun, Margins, compare};
 use stepscope_render::Style;
 use stepscope_render::compare::{compare_json, write_text};
 use stepscope_session::Hosts;
@@ -48,7 +48,7 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let start = arguments.cursor()?;
     let (before, after) = (arguments.texts("before")?, arguments.texts("after")?);
     let mut notes = Vec::new();
-    let mut side = |paths: &[&str]| -> Result<Vec<Run>, Failed> {
+    let mut side = |paths: &[&str]| -> Result<Vec<ComparedRun>, Failed> {
         let mut runs = Vec::new();
         for path in paths {
             let asked = desk.open(path, None)?;

@@ -55,7 +55,7 @@ impl Holder for Rooted {
 
 fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let query = arguments.needed("query")?;
-    let (top, start) = (arguments.whole("max_rows", 1..=MOST, ROWS)?, arguments.cursor()?);
+    let (top, start) = (arguments.whole_number("max_rows", 1..=MOST, ROWS)?, arguments.cursor()?);
     let asked = desk.open(arguments.needed("path")?, arguments.text("session")?)?;
     let database = asked.opened.database.get_or_init(|| {
         let roots = desk.roots.all().to_vec();

@@ -53,7 +53,7 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
             .then(ways)
             .then("leave out `by`, or choose another")
     })?;
-    let (top, start) = (arguments.whole("top", 1..=MOST, TOP)?, arguments.cursor()?);
+    let (top, start) = (arguments.whole_number("top", 1..=MOST, TOP)?, arguments.cursor()?);
     let owned = |key| arguments.text(key).map(|text| text.map(str::to_owned));
     let select = Select { top: Some(0), sort: owned("sort")?, filter: owned("filter")? };
     let asked = desk.open(arguments.needed("path")?, arguments.text("session")?)?;

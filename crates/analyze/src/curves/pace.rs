@@ -6,7 +6,7 @@
 
 use stepscope_trace::series::{RunLog, Series};
 
-use super::said::{Said, counts_epochs, is_evaluation, said};
+use super::tags::{TagSpeed, counts_epochs, is_evaluation, speed_of_tag};
 use stepscope_trace::statistics::quantile;
 
 /// What a run counts.
@@ -20,11 +20,11 @@ pub enum Unit {
 
 /// How the time of steps is known.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PaceSource {
     /// By the time between points.
     Clock,
     /// The program logged it.
-    Said,
+    Logged,
 }
 
 /// A stretch between two points.
@@ -87,7 +87,7 @@ pub struct Pace {
     /// The tag that shows it.
     pub tag: String,
     /// How.
-    pub source: Source,
+    pub source: PaceSource,
     /// What it counts.
     pub unit: Unit,
     /// Stretches without pauses, in order; neighbours are put together where there are many.
@@ -182,27 +182,27 @@ fn by_clock(log: &RunLog) -> Option<Pace> {
         most(false).map(|it| (it, Unit::Step)).or_else(|| most(true).map(|it| (it, Unit::Epoch)))?;
     let marks = Marks::of(log);
     let (pieces, pauses) = part(stretches(series), &marks);
-    made(series, Source::Clock, unit, pieces, pauses)
+    made(series, PaceSource::Clock, unit, pieces, pauses)
 }
 
 /// By a tag in which the program logged it.
 fn by_word(log: &RunLog, clock_s: Option<f64>) -> Option<Pace> {
-    let spoken = log.series.iter().filter_map(|series| Some((series, said(&series.tag)?)));
-    let usable = spoken.filter_map(|(series, said)| {
-        let pieces = spoken_pieces(series, said, clock_s);
+    let spoken = log.series.iter().filter_map(|series| Some((series, speed_of_tag(&series.tag)?)));
+    let usable = spoken.filter_map(|(series, speed)| {
+        let pieces = spoken_pieces(series, speed, clock_s);
         (pieces.len() >= LEAST).then_some((series, pieces))
     });
     let (series, pieces) =
         usable.reduce(|best, next| if next.1.len() > best.1.len() { next } else { best })?;
-    made(series, Source::Said, Unit::Step, pieces, Vec::new())
+    made(series, PaceSource::Logged, Unit::Step, pieces, Vec::new())
 }
 
 /// The step times that a tag names, if its unit is known or the clock confirms one.
-pub fn spoken_pieces(series: &Series, said: Said, clock_s: Option<f64>) -> Vec<Piece> {
-    let factor = match said {
-        Said::Rate => None,
-        Said::Time(Some(unit)) => Some(unit),
-        Said::Time(None) => match confirmed(series, clock_s) {
+pub fn spoken_pieces(series: &Series, speed: TagSpeed, clock_s: Option<f64>) -> Vec<Piece> {
+    let factor = match speed {
+        TagSpeed::Rate => None,
+        TagSpeed::Time(Some(unit)) => Some(unit),
+        TagSpeed::Time(None) => match confirmed(series, clock_s) {
             Some(unit) => Some(unit),
             None => return Vec::new(),
         },
@@ -340,7 +340,13 @@ fn usual_nearby(stretches: &[Piece]) -> Vec<f64> {
         .collect()
 }
 
-fn made(series: &Series, source: Source, unit: Unit, pieces: Vec<Piece>, pauses: Vec<Pause>) -> Option<Pace> {
+fn made(
+    series: &Series,
+    source: PaceSource,
+    unit: Unit,
+    pieces: Vec<Piece>,
+    pauses: Vec<Pause>,
+) -> Option<Pace> {
     let count = pieces.len();
     if count < LEAST {
         return None;
@@ -421,7 +427,7 @@ mod tests {
         assert!((pace.typical_s - 0.1).abs() < 1e-9 && (pace.slow_s - 0.1).abs() < 1e-9);
         assert!((pace.pauses[0].seconds - 5.0).abs() < 1e-9);
         assert_eq!((pace.pauses[0].step, pace.pauses[0].why), (190, Why::Unknown));
-        assert_eq!((pace.tag.as_str(), pace.source, pace.unit), ("loss", Source::Clock, Unit::Step));
+        assert_eq!((pace.tag.as_str(), pace.source, pace.unit), ("loss", PaceSource::Clock, Unit::Step));
     }
 
     #[test]
@@ -451,13 +457,13 @@ mod tests {
     fn what_the_program_says_is_taken_where_the_clock_says_less() {
         let said = with(log([]), "batch_steps_per_second", &[10.0; 8]);
         let pace = Pace::of(&said).unwrap();
-        assert_eq!((pace.source, pace.typical_s), (Source::Clock, 0.1), "its own points have times too");
+        assert_eq!((pace.source, pace.typical_s), (PaceSource::Clock, 0.1), "its own points have times too");
         let mut epochs = log([]);
         epochs.series.clear();
         let pace =
             Pace::of(&with(with(epochs, "epoch_steps_per_second", &[4.0; 8]), "epoch_loss", &[1.0; 8]))
                 .unwrap();
-        assert_eq!((pace.source, pace.typical_s, pace.unit), (Source::Said, 0.25, Unit::Step));
+        assert_eq!((pace.source, pace.typical_s, pace.unit), (PaceSource::Logged, 0.25, Unit::Step));
     }
 
     #[test]
@@ -465,7 +471,7 @@ mod tests {
         let clock = log([1.0; 20]);
         let pieces = |value: f64| {
             let with = with(clock.clone(), "perf/step_time", &[value; 6]);
-            spoken_pieces(&with.series[1], Said::Time(None), Some(0.1))
+            spoken_pieces(&with.series[1], TagSpeed::Time(None), Some(0.1))
         };
         assert!((pieces(110.0)[0].seconds - 0.11).abs() < 1e-9, "milliseconds");
         assert!((pieces(0.09)[0].seconds - 0.09).abs() < 1e-9, "seconds");

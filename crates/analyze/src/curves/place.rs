@@ -93,7 +93,7 @@ fn typical(there_s: f64, pace: &Pace) -> Typical {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curves::pace::Source;
+    use crate::curves::pace::PaceSource;
     use crate::curves::pace::{Pause, Piece};
 
     fn pace(slow: std::ops::Range<i64>) -> Pace {
@@ -104,7 +104,7 @@ mod tests {
         };
         Pace {
             tag: "loss".to_owned(),
-            source: Source::Clock,
+            source: PaceSource::Clock,
             unit: Unit::Step,
             pieces: (0..100).map(piece).collect(),
             pauses: vec![Pause {

@@ -38,7 +38,7 @@ impl Over {
 
 /// The part of a chart that is drawn, and how many pixels it has.
 #[derive(Copy, Clone, Debug)]
-pub struct Window {
+pub struct ChartWindow {
     /// What it is drawn over.
     pub over: Over,
     /// From where to where; `None` for all.
@@ -48,7 +48,7 @@ pub struct Window {
 }
 
 /// The series with the points alone that a chart needs.
-pub fn thinned(series: &Series, window: Window) -> Series {
+pub fn thinned(series: &Series, window: ChartWindow) -> Series {
     let kept = thin(series, window);
     let pick = |column: &[f64]| kept.iter().filter_map(|&at| column.get(at).copied()).collect();
     Series {
@@ -62,7 +62,7 @@ pub fn thinned(series: &Series, window: Window) -> Series {
 }
 
 /// The points to draw, in order.
-pub fn thin(series: &Series, window: Window) -> Vec<usize> {
+pub fn thin(series: &Series, window: ChartWindow) -> Vec<usize> {
     let place = |at: usize| window.over.of(series, at);
     let count = series.values.len();
     let all = || (0..count).map(place);
@@ -140,26 +140,27 @@ mod tests {
         let mut many = series(100_000);
         many.values[54_321] = 9.0;
         many.values[60_000] = f64::NAN;
-        let kept = thin(&many, Window { over: Over::Step, range: None, pixels: 300 });
+        let kept = thin(&many, ChartWindow { over: Over::Step, range: None, pixels: 300 });
         assert!(kept.len() <= 5 * 301 && kept.is_sorted(), "{}", kept.len());
         for needed in [0, 54_321, 60_000, 99_999] {
             assert!(kept.contains(&needed), "{needed}");
         }
         let few = series(10);
         assert_eq!(
-            thin(&few, Window { over: Over::Wall, range: None, pixels: 300 }),
+            thin(&few, ChartWindow { over: Over::Wall, range: None, pixels: 300 }),
             (0..10).collect::<Vec<_>>()
         );
     }
 
     #[test]
     fn a_range_keeps_one_neighbour_on_each_side() {
-        let kept = thin(&series(100), Window { over: Over::Relative, range: Some((40.0, 43.0)), pixels: 50 });
+        let kept =
+            thin(&series(100), ChartWindow { over: Over::Relative, range: Some((40.0, 43.0)), pixels: 50 });
         assert_eq!(kept, [39, 40, 41, 42, 43, 44]);
         assert_eq!(
-            thin(&series(0), Window { over: Over::Step, range: None, pixels: 50 }),
+            thin(&series(0), ChartWindow { over: Over::Step, range: None, pixels: 50 }),
             Vec::<usize>::new()
         );
-        assert_eq!(thin(&series(1), Window { over: Over::Step, range: None, pixels: 50 }), [0]);
+        assert_eq!(thin(&series(1), ChartWindow { over: Over::Step, range: None, pixels: 50 }), [0]);
     }
 }

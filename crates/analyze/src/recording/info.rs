@@ -15,7 +15,7 @@ use crate::vocabulary::has_timeline;
 
 /// A source of events: one file of one host, and its content.
 #[derive(Copy, Clone, Debug)]
-pub struct Source<'a> {
+pub struct SourceFile<'a> {
     /// Its path, for messages.
     pub path: &'a str,
     /// Its format.
@@ -163,11 +163,11 @@ pub enum Scalar {
 }
 
 /// Describes the sources.
-pub fn info(sources: &[Source<'_>]) -> Info {
+pub fn info(sources: &[SourceFile<'_>]) -> Info {
     Info { hosts: sources.iter().map(host_info).collect() }
 }
 
-fn host_info(source: &Source<'_>) -> HostInfo {
+fn host_info(source: &SourceFile<'_>) -> HostInfo {
     let trace = source.trace;
     let environment = trace.environment();
     let mut first = FirstEvents::new(trace.kinds().len());

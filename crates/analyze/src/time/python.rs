@@ -7,7 +7,7 @@
 //! Without a tracer, ranges that the user put around parts of the loop take the place of frames.
 
 mod elsewhere;
-mod kept;
+mod sums;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::states::{State, StateLine, is_range};
 use crate::vocabulary::{Role, is_python_frame, takes_from_queue};
 use elsewhere::Elsewhere;
-use kept::{Sums, Wait};
+use sums::{Sums, Wait};
 
 /// A line of the user's code.
 #[derive(Clone, Debug, PartialEq)]

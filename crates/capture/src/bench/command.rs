@@ -37,7 +37,7 @@ impl End {
 
 /// One run of a command.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct TimedRun {
     /// From start to end.
     pub wall: Duration,
     /// User processor time, including children that were waited for.
@@ -70,14 +70,14 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The counted runs, by command, in the order in which they ran.
-    pub runs: Vec<Vec<Run>>,
+    pub runs: Vec<Vec<TimedRun>>,
     /// True if the user ended it early.
     pub stopped: bool,
 }
 
 /// Runs all commands. `told` is called before each run with the number of completed runs.
 pub fn measure(plan: &Plan, stop: &Stop, told: &dyn Fn(usize)) -> Result<Outcome, BenchError> {
-    let mut runs: Vec<Vec<Run>> = plan.commands.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<Vec<TimedRun>> = plan.commands.iter().map(|_| Vec::new()).collect();
     let mut done = 0;
     for round in 0..plan.warmup + plan.runs {
         let mut turn: Vec<usize> = (0..plan.commands.len()).collect();
@@ -101,7 +101,7 @@ pub fn measure(plan: &Plan, stop: &Stop, told: &dyn Fn(usize)) -> Result<Outcome
     Ok(Outcome { runs, stopped: false })
 }
 
-fn run_once(command: &[OsString], show: bool, stop: &Stop) -> Result<Run, BenchError> {
+fn run_once(command: &[OsString], show: bool, stop: &Stop) -> Result<TimedRun, BenchError> {
     let (program, args) =
         command.split_first().ok_or_else(|| start_error("", std::io::ErrorKind::NotFound))?;
     let mut command = Command::new(program);
@@ -126,7 +126,7 @@ fn run_once(command: &[OsString], show: bool, stop: &Stop) -> Result<Run, BenchE
         _ => String::new(),
     };
     let max_rss = Some(used.rusage.maxrss).filter(|rss| floor.is_none_or(|floor| *rss > floor));
-    Ok(Run { wall, user: used.rusage.utime, system: used.rusage.stime, max_rss, end, said })
+    Ok(TimedRun { wall, user: used.rusage.utime, system: used.rusage.stime, max_rss, end, said })
 }
 
 fn start_error(program: &str, kind: std::io::ErrorKind) -> BenchError {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 
-use super::place::Session;
+use super::place::WrittenSession;
 
 /// How much to keep.
 #[derive(Copy, Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Keep {
     limits: Limits,
-    kept: VecDeque<Session>,
+    kept: VecDeque<WrittenSession>,
 }
 
 impl Keep {
@@ -30,7 +30,7 @@ impl Keep {
 
     /// Disk space of the kept sessions.
     pub fn bytes(&self) -> u64 {
-        self.kept.iter().map(Session::bytes).sum()
+        self.kept.iter().map(WrittenSession::bytes).sum()
     }
 
     /// Number of kept sessions.
@@ -40,7 +40,7 @@ impl Keep {
 
     /// Adds a session and removes the oldest ones that no longer fit; the new one always stays. Returns the
     /// removed sessions.
-    pub fn add(&mut self, session: Session) -> io::Result<Vec<Session>> {
+    pub fn add(&mut self, session: WrittenSession) -> io::Result<Vec<WrittenSession>> {
         self.kept.push_back(session);
         let mut gone = Vec::new();
         while self.kept.len() > 1 && self.is_over() {
@@ -59,7 +59,7 @@ impl Keep {
 }
 
 /// Removes the files that were written, then the folder, unless it contains other files.
-fn remove(session: &Session) -> io::Result<()> {
+fn remove(session: &WrittenSession) -> io::Result<()> {
     for (file, _) in &session.files {
         absent_is_fine(fs::remove_file(file))?;
     }
@@ -83,7 +83,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, UNIX_EPOCH};
 
-    fn write(logdir: &Path, second: u64, bytes: usize) -> Session {
+    fn write(logdir: &Path, second: u64, bytes: usize) -> WrittenSession {
         let bytes = vec![0; bytes];
         let began = UNIX_EPOCH + Duration::from_secs(second);
         SessionFolder::below(logdir).write(began, [("a".to_owned(), &bytes[..])]).unwrap()
@@ -94,8 +94,9 @@ mod tests {
         let logdir = tempfile::tempdir().unwrap();
         let foreign = write(logdir.path(), 1, 10);
         let mut keep = Keep::new(Limits { sessions: Some(2), bytes: None });
-        let all: Vec<Session> = (2..5).map(|second| write(logdir.path(), second, 10)).collect();
-        let gone: Vec<Session> = all.iter().flat_map(|session| keep.add(session.clone()).unwrap()).collect();
+        let all: Vec<WrittenSession> = (2..5).map(|second| write(logdir.path(), second, 10)).collect();
+        let gone: Vec<WrittenSession> =
+            all.iter().flat_map(|session| keep.add(session.clone()).unwrap()).collect();
         assert_eq!(gone, all[..1]);
         assert!(!all[0].path.exists() && all[1].path.exists() && all[2].path.exists());
         assert!(foreign.path.exists(), "others' sessions are none of ours");

@@ -18,5 +18,5 @@ pub mod record;
 pub use address::{Address, AddressError};
 pub use error::CaptureError;
 pub use keep::{Keep, Limits};
-pub use place::{Session, SessionFolder};
+pub use place::{SessionFolder, WrittenSession};
 pub use record::{Event, Levels, Options, Outcome, Recorded, Recorder, Recording};

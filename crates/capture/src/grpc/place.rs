@@ -22,7 +22,7 @@ pub struct SessionFolder {
 
 /// A written session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct WrittenSession {
     /// Its name: its start time in UTC.
     pub name: String,
     /// Its folder.
@@ -31,7 +31,7 @@ pub struct Session {
     pub files: Vec<(PathBuf, u64)>,
 }
 
-impl Session {
+impl WrittenSession {
     /// Its disk space.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()
@@ -57,7 +57,7 @@ impl SessionFolder {
         &self,
         began: SystemTime,
         profiles: impl IntoIterator<Item = (String, &'p [u8])>,
-    ) -> io::Result<Session> {
+    ) -> io::Result<WrittenSession> {
         let hidden = Hidden::make(self.hidden())?;
         let mut files = Vec::new();
         for (host, bytes) in profiles {
@@ -70,7 +70,7 @@ impl SessionFolder {
         let path = self.take_name(&hidden, &session_name(began))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let files = files.into_iter().map(|(name, bytes)| (path.join(name), bytes)).collect();
-        Ok(Session { name, path, files })
+        Ok(WrittenSession { name, path, files })
     }
 
     /// Renames the hidden folder to the first free name.

@@ -13,10 +13,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use stepscope_read::files;
+use stepscope_results::run::StepSource;
 
 use super::series::Observation;
 use super::steady::steady;
-use super::steps::{Source, Steps};
+use super::steps::Steps;
 
 /// The files of the hook.
 const FILES: &[(&str, &str)] = &[
@@ -198,7 +199,7 @@ impl Following {
         let observed: Vec<Observation> = program.timed.iter().enumerate().map(observe).collect();
         let first = observed.first()?;
         Some(Steps {
-            source: Source::Inside,
+            source: StepSource::Inside,
             examples: false,
             profiled: program.steps.saturating_sub(1).saturating_sub(observed.len() as u64),
             first_s: first.end_s,

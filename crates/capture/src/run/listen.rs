@@ -1,8 +1,8 @@
 //! Extracts steps from a program's standard output and error while it runs.
 
 use super::lines::{Line, Lines};
+use super::progress_line::progress_of;
 use super::remarks::{Remark, Remarks};
-use super::said::said;
 use super::series::Series;
 
 /// More counters than any program prints.
@@ -111,24 +111,24 @@ impl Listener {
             Line::Whole(text) => (text, true),
             Line::Open(text) => (text, false),
         };
-        let Some(said) = said(text) else {
+        let Some(progress) = progress_of(text) else {
             if whole {
                 self.remarks.hear(text, at_s);
             }
             return;
         };
         // A line that is not a bar may still grow: `step 1` into `step 12`.
-        if !whole && !said.at.is_some_and(|at| at.bar) {
+        if !whole && !progress.at.is_some_and(|at| at.bar) {
             return;
         }
         if whole {
-            self.this_ms.push(said.this_ms);
-            self.mean_ms.push(said.mean_ms);
+            self.this_ms.push(progress.this_ms);
+            self.mean_ms.push(progress.mean_ms);
             let room = self.epochs.len() < MOST_FIGURES;
-            self.epochs.extend(said.mean_of.zip(said.mean_ms).filter(|_| room));
-            self.examples_per_s.push(said.examples_per_s);
+            self.epochs.extend(progress.mean_of.zip(progress.mean_ms).filter(|_| room));
+            self.examples_per_s.push(progress.examples_per_s);
         }
-        let Some(at) = said.at else { return };
+        let Some(at) = progress.at else { return };
         self.counts += u64::from(whole);
         let key = Key { stream, bar: at.bar, examples: at.examples, of: at.of };
         if !self.series.iter().any(|(known, _)| *known == key) && self.series.len() < MOST_SERIES {

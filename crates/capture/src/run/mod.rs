@@ -17,8 +17,8 @@ mod lines;
 mod listen;
 mod pipes;
 mod profile;
+mod progress_line;
 mod remarks;
-mod said;
 mod series;
 mod signals;
 mod steady;
@@ -43,8 +43,8 @@ pub use remarks::Remark;
 pub use series::Observation;
 pub use signals::{ask_to_end, until_asked_to_stop};
 pub use steady::{Level, Steady, steady};
-pub use steps::{Figures, Source, Steps};
-pub use usage::{Meter, Window};
+pub use steps::{Figures, Steps};
+pub use usage::{Meter, UsageWindow};
 
 use stepscope_results::usage::Usage;
 
@@ -148,7 +148,7 @@ pub struct Recorded {
     /// Its hardware use.
     pub usage: Usage,
     /// Utilisation while steps were steady.
-    pub steady_usage: Option<Window>,
+    pub steady_usage: Option<UsageWindow>,
     /// Profiles that it wrote itself.
     pub profiles: Vec<PathBuf>,
     /// The profile recorded by stepscope.
@@ -263,7 +263,7 @@ fn start(
 }
 
 /// Utilisation from the first steady step to the last.
-fn steady_window(steps: &Steps, meter: &Meter) -> Option<Window> {
+fn steady_window(steps: &Steps, meter: &Meter) -> Option<UsageWindow> {
     let counted = steps.counted();
     let (first, last) = (counted.first()?, counted.last()?);
     meter.window(first.end_s - first.seconds, last.end_s)

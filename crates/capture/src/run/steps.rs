@@ -4,30 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use stepscope_read::tfevents::RunReader;
+use stepscope_results::run::StepSource;
 use stepscope_trace::statistics::{Moments, median};
 
 use super::listen::Listener;
 use super::series::{Observation, Series};
 use super::steady::{Steady, steady};
 
-/// Source of the step times.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Lines that the program printed, by their arrival.
-    Lines,
-    /// Event files that it wrote, by the times in them; with the tag.
-    Events(String),
-    /// Figures that the program printed, because there was nothing to time.
-    Said,
-    /// The program's own calls, timed inside it.
-    Inside,
-}
-
 /// The steps of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     /// Source of the times.
-    pub source: Source,
+    pub source: StepSource,
     /// True if these are examples, because the program counts examples and the batch size is unknown.
     pub examples: bool,
     /// All observations in order, without the excluded ones.
@@ -74,7 +62,7 @@ impl Steps {
     /// The steps outside a time window in which the program was being profiled, in seconds since the start. All
     /// of them if there are no others.
     pub(super) fn without(mut self, (from, to): (f64, f64)) -> Self {
-        if self.source == Source::Said {
+        if self.source == StepSource::Reported {
             return self;
         }
         let outside = |one: &&Observation| one.end_s <= from || one.end_s - one.seconds >= to;
@@ -122,7 +110,7 @@ const OTHER_TAGS: &[&str] = &["epoch_", "evaluation_", "validation", "val_", "ev
 const MOST_TAGS: usize = 256;
 
 struct Candidate {
-    source: Source,
+    source: StepSource,
     series: Series,
     examples: bool,
 }
@@ -136,12 +124,12 @@ pub(super) fn pick(
 ) -> Option<Steps> {
     let (tags, per_second) = event_series(event_files, begun_wall_s);
     let of_events = tags.into_iter().map(|(tag, series)| Candidate {
-        source: Source::Events(tag),
+        source: StepSource::Events(tag),
         series,
         examples: false,
     });
     let of_lines = listener.counted().into_iter().map(|it| Candidate {
-        source: Source::Lines,
+        source: StepSource::Lines,
         series: it.series,
         examples: it.examples,
     });
@@ -178,7 +166,7 @@ pub(super) fn pick(
 fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
     let most = candidates.iter().map(|it| it.series.covered()).fold(0.0, f64::max);
     let enough = candidates.into_iter().filter(|it| it.series.covered() >= most / 2.0);
-    enough.max_by_key(|it| (!it.examples, it.series.observed().len(), it.source == Source::Lines))
+    enough.max_by_key(|it| (!it.examples, it.series.observed().len(), it.source == StepSource::Lines))
 }
 
 /// Nothing to time, but the program reports its speed.
@@ -195,7 +183,7 @@ fn said_only(listener: &Listener, per_second: &[f64]) -> Option<Steps> {
         Observation { step, steps, end_s: 0.0, seconds: steps as f64 * ms / 1e3 }
     };
     Some(Steps {
-        source: Source::Said,
+        source: StepSource::Reported,
         examples: false,
         observed: figures.iter().enumerate().map(one).collect(),
         profiled: 0,
@@ -288,7 +276,7 @@ mod tests {
             (0..20_u8).flat_map(|i| record(&scalar(90.0 + f64::from(i), i, "loss", 0.5))).collect();
         std::fs::write(&file, bytes).unwrap();
         let steps = pick(&Listener::default(), &[file], 100.0, None).unwrap();
-        assert_eq!(steps.source, Source::Events("loss".to_owned()));
+        assert_eq!(steps.source, StepSource::Events("loss".to_owned()));
         assert_eq!((steps.count(), steps.first_s), (9, 0.0));
     }
 
@@ -306,7 +294,7 @@ mod tests {
     fn a_line_per_epoch_stands_for_all_its_steps() {
         let lines = (1..=3).map(|i| (f64::from(i) * 2.0, "120/120 - 2s - 15ms/step - loss: 0.5".to_owned()));
         let steps = pick(&heard(lines), &[], 0.0, None).unwrap();
-        assert_eq!((steps.source.clone(), steps.count()), (Source::Said, 360));
+        assert_eq!((steps.source.clone(), steps.count()), (StepSource::Reported, 360));
         assert!((steps.figures().unwrap().mean - 15.0).abs() < 1e-9);
     }
 
@@ -314,7 +302,7 @@ mod tests {
     fn figures_alone_are_better_than_nothing() {
         let lines = (0..5).map(|i| (f64::from(i), "INFO:tensorflow:global_step/sec: 12.5".to_owned()));
         let steps = pick(&heard(lines), &[], 0.0, None).unwrap();
-        assert_eq!((steps.source, steps.own_ms), (Source::Said, Some(80.0)));
+        assert_eq!((steps.source, steps.own_ms), (StepSource::Reported, Some(80.0)));
         assert_eq!(pick(&Listener::default(), &[], 0.0, None), None);
     }
 }

@@ -29,7 +29,7 @@ impl Tally {
 
 /// Utilisation between two moments.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Window {
+pub struct UsageWindow {
     /// Seconds from the start of the run.
     pub from_s: f64,
     /// Seconds from the start of the run.
@@ -166,7 +166,7 @@ impl Meter {
     }
 
     /// Utilisation between two moments, in seconds since sampling started.
-    pub fn window(&self, from_s: f64, to_s: f64) -> Option<Window> {
+    pub fn window(&self, from_s: f64, to_s: f64) -> Option<UsageWindow> {
         let (mut cpu, mut io_wait, mut gpu) = (Tally::default(), Tally::default(), Tally::default());
         let inside = |moment: &&Moment| (from_s..=to_s).contains(&f64::from(moment.at_s));
         for moment in self.moments.iter().filter(inside) {
@@ -175,7 +175,7 @@ impl Meter {
             gpu.add(Some(f64::from(moment.gpu_busy)));
         }
         let mean = |tally: Tally| tally.spread().map(|spread| spread.mean);
-        (cpu.count > 0).then(|| Window {
+        (cpu.count > 0).then(|| UsageWindow {
             from_s,
             to_s,
             cpu: mean(cpu),

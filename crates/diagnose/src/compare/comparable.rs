@@ -8,7 +8,7 @@ use stepscope_analyze::vocabulary::Framework;
 use stepscope_trace::DeviceKind;
 
 use super::program::{Likeness, Programs};
-use super::side::{Run, Setting};
+use super::side::{ComparedRun, Setting};
 
 /// Something that differs, as (BASE, NEW).
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +116,7 @@ impl Comparability {
 }
 
 /// Which side has no steps; `None` where both have some.
-pub(super) fn no_steps(base: &[Run], new: &[Run]) -> Option<Difference> {
+pub(super) fn no_steps(base: &[ComparedRun], new: &[ComparedRun]) -> Option<Difference> {
     let [base, new] = [base, new].map(|side| side.iter().all(|run| run.steps_ms.is_empty()));
     (base || new).then_some(Difference::NoSteps { base, new })
 }
@@ -124,8 +124,8 @@ pub(super) fn no_steps(base: &[Run], new: &[Run]) -> Option<Difference> {
 /// Holds both sides' settings against each other. Of a side with several runs, the first one speaks. `nothing` says why
 /// there is nothing to measure, where that is so.
 pub fn comparability(
-    base: &[Run],
-    new: &[Run],
+    base: &[ComparedRun],
+    new: &[ComparedRun],
     nothing: Option<Difference>,
     programs: &Programs,
 ) -> Comparability {
@@ -201,7 +201,7 @@ mod tests {
         Programs::Known(Likeness { common, base, new, convolves: false })
     }
 
-    fn run(change: impl FnOnce(&mut Setting)) -> Vec<Run> {
+    fn run(change: impl FnOnce(&mut Setting)) -> Vec<ComparedRun> {
         let mut setting = Setting {
             framework: Some(Framework::TensorFlow),
             versions: vec![("tensorflow".to_owned(), "2.20".to_owned())],
@@ -211,7 +211,7 @@ mod tests {
             origin: Some(Origin::Marker),
         };
         change(&mut setting);
-        vec![Run { steps_ms: vec![1.0], setting, ..Run::default() }]
+        vec![ComparedRun { steps_ms: vec![1.0], setting, ..ComparedRun::default() }]
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::side::Run;
+use super::side::ComparedRun;
 
 /// What one part of the model costs per step: an operation in a scope, with its phase.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +99,7 @@ impl PartDelta {
 }
 
 /// The parts of both sides, the largest change first. Runs of a side are averaged.
-pub(super) fn match_parts(base: &[Run], new: &[Run]) -> Vec<PartDelta> {
+pub(super) fn match_parts(base: &[ComparedRun], new: &[ComparedRun]) -> Vec<PartDelta> {
     let (mut base, mut new) = (averaged(base), averaged(new));
     if base.is_empty() || new.is_empty() {
         return Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn match_parts(base: &[Run], new: &[Run]) -> Vec<PartDelta> {
     found
 }
 
-fn averaged(runs: &[Run]) -> BTreeMap<(String, &'static str), PartCost> {
+fn averaged(runs: &[ComparedRun]) -> BTreeMap<(String, &'static str), PartCost> {
     let mut all: BTreeMap<(String, &'static str), PartCost> = BTreeMap::new();
     let share = 1.0 / runs.len().max(1) as f64;
     for part in runs.iter().flat_map(|run| &run.parts) {
@@ -138,14 +138,14 @@ fn averaged(runs: &[Run]) -> BTreeMap<(String, &'static str), PartCost> {
 mod tests {
     use super::*;
 
-    fn run(parts: &[(&str, f64, Option<f64>)]) -> Run {
+    fn run(parts: &[(&str, f64, Option<f64>)]) -> ComparedRun {
         let part = |&(name, ms, flops): &(&str, f64, Option<f64>)| PartCost {
             name: name.to_owned(),
             ms,
             flops,
             ..PartCost::default()
         };
-        Run { parts: parts.iter().map(part).collect(), ..Run::default() }
+        ComparedRun { parts: parts.iter().map(part).collect(), ..ComparedRun::default() }
     }
 
     #[test]

@@ -5,17 +5,18 @@
 
 use super::matching::{Match, OpDelta};
 use super::noise::{Measured, RunToRun};
-use super::side::Run;
+use super::side::ComparedRun;
 
 /// Is there nothing but profiled kernels on both sides?
-pub(super) fn all_there_is(base: &[Run], new: &[Run]) -> bool {
-    let profiled =
-        |side: &[Run]| !side.is_empty() && side.iter().all(|run| run.profiled && run.steps_ms.is_empty());
+pub(super) fn all_there_is(base: &[ComparedRun], new: &[ComparedRun]) -> bool {
+    let profiled = |side: &[ComparedRun]| {
+        !side.is_empty() && side.iter().all(|run| run.profiled && run.steps_ms.is_empty())
+    };
     profiled(base) && profiled(new)
 }
 
 /// A launch of each kernel that both sides profiled; `None` where they have no kernel in common.
-pub(super) fn measure(base: &[Run], new: &[Run], ops: &[OpDelta]) -> Option<Measured> {
+pub(super) fn measure(base: &[ComparedRun], new: &[ComparedRun], ops: &[OpDelta]) -> Option<Measured> {
     let in_common =
         || ops.iter().filter(|op| op.matched == Match::Name && op.base_ms > 0.0 && op.new_ms > 0.0);
     let (base_ms, new_ms): (f64, f64) =
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
     use crate::compare::OpTime;
 
-    fn profiled(kernels: &[(&str, f64)]) -> Vec<Run> {
+    fn profiled(kernels: &[(&str, f64)]) -> Vec<ComparedRun> {
         let op = |&(name, ms): &(&str, f64)| OpTime {
             name: name.to_owned(),
             op_type: name.to_owned(),
@@ -42,7 +43,7 @@ mod tests {
             ms_per_step: ms,
             count_per_step: 1.0,
         };
-        vec![Run { ops: kernels.iter().map(op).collect(), profiled: true, ..Run::default() }]
+        vec![ComparedRun { ops: kernels.iter().map(op).collect(), profiled: true, ..ComparedRun::default() }]
     }
 
     fn told(base: &[(&str, f64)], new: &[(&str, f64)]) -> (Unit, Verdict) {

@@ -13,7 +13,7 @@ use stepscope_analyze::Category;
 
 use super::matching::{Match, OpDelta};
 use super::noise::Measured;
-use super::side::Run;
+use super::side::ComparedRun;
 use crate::statistics::{self, Confidence};
 
 /// Fewer ops say nothing about the machine.
@@ -105,7 +105,7 @@ pub struct Around {
 
 impl Around {
     /// Of a run whose steps' shares are known.
-    pub(super) fn of(run: &Run) -> Option<Around> {
+    pub(super) fn of(run: &ComparedRun) -> Option<Around> {
         let compute = run.category_ms(Category::Compute);
         let (step, work) = (statistics::mean(&run.steps_ms)?, statistics::mean(&compute)?);
         if compute.len() != run.steps_ms.len() || work <= 0.0 || step <= 0.0 {
@@ -125,13 +125,13 @@ impl Around {
 /// the factor; if none does, only the compute grows: by BASE's share of it, or by what NEW's share says when it is taken
 /// back. Anything between these is explained by the machine, so the answer is the same when the sides change places.
 pub(super) fn beyond(
-    base: &[Run],
-    new: &[Run],
+    base: &[ComparedRun],
+    new: &[ComparedRun],
     mean: &Measured,
     load: &Load,
     confidence: Confidence,
 ) -> Option<Measured> {
-    let around = |side: &[Run]| side.iter().map(Run::around).collect::<Option<Vec<Around>>>();
+    let around = |side: &[ComparedRun]| side.iter().map(ComparedRun::around).collect::<Option<Vec<Around>>>();
     let (old, now) = (around(base)?, around(new)?);
     let share = |side: &[Around]| statistics::mean(&side.iter().map(|it| it.compute).collect::<Vec<_>>());
     let forward = 1.0 + (load.factor - 1.0) * share(&old)?;
@@ -200,7 +200,7 @@ mod tests {
     fn what_the_machine_explains_is_not_left() {
         let side = |ms: f64| {
             let around = Some(Around { compute: 0.9, deviation: 0.005 });
-            [Run { steps_ms: vec![ms; 50], kept_around: around, ..Run::default() }]
+            [ComparedRun { steps_ms: vec![ms; 50], kept_around: around, ..ComparedRun::default() }]
         };
         let load = Load { factor: 1.4, spread: 0.02, ops: 12, worth: 8.0 };
         let left = |new_ms: f64| {
@@ -212,7 +212,7 @@ mod tests {
         let slower = left(15.4);
         assert!((slower.value - 1.1).abs() < 1e-9 && slower.low.unwrap() > 1.02, "{slower:?}");
         assert!(left(12.0).high.unwrap() < 0.97);
-        let unknown = [Run { steps_ms: vec![10.0; 50], ..Run::default() }];
+        let unknown = [ComparedRun { steps_ms: vec![10.0; 50], ..ComparedRun::default() }];
         let mean = Measured::of_means(10.0, 14.0, Some(0.01), 0.3);
         assert_eq!(beyond(&unknown, &side(14.0), &mean, &load, Confidence::default()), None);
     }

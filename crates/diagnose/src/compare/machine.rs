@@ -4,7 +4,7 @@
 //! the same and the machine was busier on the slower side, the machine can explain the difference. Sleeping longer looks
 //! the same, so this does not prove that the program is unchanged. It only means that a change is not proven.
 
-use super::side::Run;
+use super::side::ComparedRun;
 
 /// Processor time per step counts as unchanged up to this, relative. A busy neighbour costs a few per cent of it, too:
 /// caches and memory are shared.
@@ -29,7 +29,7 @@ pub struct Machine {
 
 impl Machine {
     /// The mean over a side's runs; `None` where nothing was measured.
-    pub(super) fn of(side: &[Run]) -> Option<Machine> {
+    pub(super) fn of(side: &[ComparedRun]) -> Option<Machine> {
         let known: Vec<&Machine> = side.iter().filter_map(|run| run.machine.as_ref()).collect();
         let mean = |of: fn(&Machine) -> Option<f64>| {
             let values: Vec<f64> = known.iter().filter_map(|machine| of(machine)).collect();
@@ -61,7 +61,7 @@ pub struct Machines {
 }
 
 impl Machines {
-    pub(super) fn of(base: &[Run], new: &[Run]) -> Option<Machines> {
+    pub(super) fn of(base: &[ComparedRun], new: &[ComparedRun]) -> Option<Machines> {
         Some(Machines { base: Machine::of(base)?, new: Machine::of(new)? })
     }
 
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn a_side_is_the_mean_of_its_runs() {
-        let run = |others| Run { machine: Some(machine(others, 10.0)), ..Run::default() };
-        let mean = Machine::of(&[run(0.1), run(0.3), Run::default()]).unwrap();
+        let run = |others| ComparedRun { machine: Some(machine(others, 10.0)), ..ComparedRun::default() };
+        let mean = Machine::of(&[run(0.1), run(0.3), ComparedRun::default()]).unwrap();
         assert!((mean.others.unwrap() - 0.2).abs() < 1e-9 && mean.stolen.is_none());
-        assert_eq!(Machine::of(&[Run::default()]), None);
+        assert_eq!(Machine::of(&[ComparedRun::default()]), None);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::side::{OpTime, Run};
+use super::side::{ComparedRun, OpTime};
 
 /// How an op found its partner.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl OpDelta {
 type Key = (bool, String, String);
 
 /// The mean over a side's runs, by name.
-fn side(runs: &[Run]) -> BTreeMap<Key, (f64, f64)> {
+fn side(runs: &[ComparedRun]) -> BTreeMap<Key, (f64, f64)> {
     let with_ops = runs.iter().filter(|run| !run.ops.is_empty()).count().max(1) as f64;
     let mut all: BTreeMap<Key, (f64, f64)> = BTreeMap::new();
     for op in runs.iter().flat_map(|run| &run.ops) {
@@ -65,7 +65,7 @@ fn side(runs: &[Run]) -> BTreeMap<Key, (f64, f64)> {
 }
 
 /// Matches both sides' ops, the largest change first.
-pub fn match_ops(base: &[Run], new: &[Run]) -> Vec<OpDelta> {
+pub fn match_ops(base: &[ComparedRun], new: &[ComparedRun]) -> Vec<OpDelta> {
     let (base, mut new) = (side(base), side(new));
     let mut deltas = Vec::with_capacity(base.len());
     let mut left: BTreeMap<(bool, String), Leftover> = BTreeMap::new();
@@ -166,7 +166,7 @@ pub fn match_scopes(ops: &[OpDelta]) -> Vec<ScopeDelta> {
 mod tests {
     use super::*;
 
-    fn run(ops: &[(&str, &str, f64)]) -> Vec<Run> {
+    fn run(ops: &[(&str, &str, f64)]) -> Vec<ComparedRun> {
         let op = |&(name, op_type, ms): &(&str, &str, f64)| OpTime {
             name: name.to_owned(),
             op_type: op_type.to_owned(),
@@ -174,7 +174,7 @@ mod tests {
             ms_per_step: ms,
             count_per_step: 1.0,
         };
-        vec![Run { ops: ops.iter().map(op).collect(), ..Run::default() }]
+        vec![ComparedRun { ops: ops.iter().map(op).collect(), ..ComparedRun::default() }]
     }
 
     #[test]

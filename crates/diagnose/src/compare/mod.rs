@@ -1,6 +1,6 @@
 //! What changed between two sides, and whether it is more than noise.
 //!
-//! Each side is one recording or several of the same program ([`Run`]). Steps are compared as distributions
+//! Each side is one recording or several of the same program ([`ComparedRun`]). Steps are compared as distributions
 //! ([`noise`], [`verdict`]), the breakdown category by category, ops by stable name ([`matching`]), findings by
 //! id and subject; [`comparable`] tells whether both sides measure the same thing at all.
 
@@ -31,7 +31,7 @@ pub use noise::{Estimate, Measured, RunToRun, Statistic, Unrest};
 pub use parts::Part;
 pub use program::{Likeness, OwnWork, Programs};
 pub use rhythm::Rhythm;
-pub use side::{FindingKey, OpTime, Run, Setting};
+pub use side::{ComparedRun, FindingKey, OpTime, Setting};
 use verdict::Decision;
 pub use verdict::{Basis, Margins, Next, Verdict};
 pub use work::{Work, WorkDelta, WorkUnit, verdict_on};
@@ -174,12 +174,12 @@ pub enum Detail {
 }
 
 /// Compares two sides.
-pub fn compare(base: &[Run], new: &[Run], margins: Margins) -> Comparison {
+pub fn compare(base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> Comparison {
     compare_in(Detail::Full, base, new, margins)
 }
 
 /// Compares two sides as far as it is wanted.
-pub fn compare_in(detail: Detail, base: &[Run], new: &[Run], margins: Margins) -> Comparison {
+pub fn compare_in(detail: Detail, base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
     let programs = Programs::of(base, new);
@@ -251,8 +251,8 @@ struct Figures {
 
 impl Figures {
     fn of_steps(
-        base: &[Run],
-        new: &[Run],
+        base: &[ComparedRun],
+        new: &[ComparedRun],
         ops: &[OpDelta],
         programs: &Programs,
         margins: &Margins,
@@ -282,7 +282,7 @@ impl Figures {
         Figures { unit: Unit::Step, mean, median, p90, ranks, load, beyond, run_to_run, decision }
     }
 
-    fn of_launches(base: &[Run], new: &[Run], ops: &[OpDelta], margins: &Margins) -> Self {
+    fn of_launches(base: &[ComparedRun], new: &[ComparedRun], ops: &[OpDelta], margins: &Margins) -> Self {
         let mean = launches::measure(base, new, ops);
         let verdict = mean.as_ref().map(|mean| verdict::verdict(mean, margins));
         Figures {
@@ -300,8 +300,9 @@ impl Figures {
 
     /// How far a part of the step differs between runs of one program, relative. Where the ops show the load of the machine,
     /// steps that scatter by themselves do not count as load; a part may follow all of the load or nothing of it.
-    fn parts_differ(&self, base: &[Run], new: &[Run]) -> f64 {
-        let with_steps = |side: &[Run]| side.iter().filter(|run| run.has_parts()).count().max(1) as f64;
+    fn parts_differ(&self, base: &[ComparedRun], new: &[ComparedRun]) -> f64 {
+        let with_steps =
+            |side: &[ComparedRun]| side.iter().filter(|run| run.has_parts()).count().max(1) as f64;
         let by_steps = self.run_to_run.half_width(with_steps(base), with_steps(new));
         let by_load =
             self.beyond.zip(self.load).map(|(beyond, load)| beyond.from_runs + load.factor.ln().abs());
@@ -341,29 +342,33 @@ impl Figures {
 }
 
 /// The steps of a side, run by run.
-pub(crate) fn steps(side: &[Run]) -> Vec<Vec<f64>> {
+pub(crate) fn steps(side: &[ComparedRun]) -> Vec<Vec<f64>> {
     side.iter().map(|run| run.steps_ms.clone()).collect()
 }
 
 /// How much the steps of each run are disturbed.
-fn unrest(base: &[Run], new: &[Run]) -> Vec<Unrest> {
-    base.iter().chain(new).filter(|run| !run.steps_ms.is_empty()).map(Run::unrest).collect()
+fn unrest(base: &[ComparedRun], new: &[ComparedRun]) -> Vec<Unrest> {
+    base.iter().chain(new).filter(|run| !run.steps_ms.is_empty()).map(ComparedRun::unrest).collect()
 }
 
 /// One category of a side, run by run.
-pub(crate) fn parts(side: &[Run], category: Category) -> Vec<Part> {
+pub(crate) fn parts(side: &[ComparedRun], category: Category) -> Vec<Part> {
     side.iter().filter(|run| run.has_parts()).filter_map(|run| run.part(category)).collect()
 }
 
 /// What takes the time of the category that changed most, on the side where it takes more.
-fn culprit(base: &[Run], new: &[Run], breakdown: &[CategoryDelta]) -> Option<(Category, String)> {
+fn culprit(
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    breakdown: &[CategoryDelta],
+) -> Option<(Category, String)> {
     let largest = breakdown.first()?;
     let side = if largest.measured.delta_ms.value > 0.0 { new } else { base };
     let named = side.iter().flat_map(|run| &run.culprits).find(|(category, _)| *category == largest.category);
     named.cloned()
 }
 
-fn side_figures(side: &[Run]) -> SideFigures {
+fn side_figures(side: &[ComparedRun]) -> SideFigures {
     SideFigures {
         runs: side.iter().map(|run| run.label.clone()).collect(),
         steps: side.iter().map(|run| run.steps_ms.len()).sum(),
@@ -371,7 +376,12 @@ fn side_figures(side: &[Run]) -> SideFigures {
     }
 }
 
-fn breakdown(base: &[Run], new: &[Run], from_runs: f64, confidence: Confidence) -> Vec<CategoryDelta> {
+fn breakdown(
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    from_runs: f64,
+    confidence: Confidence,
+) -> Vec<CategoryDelta> {
     let measured = |which| {
         let (old, now) = (parts(base, which), parts(new, which));
         parts::measure(&old, &now, from_runs, confidence)
@@ -385,8 +395,8 @@ fn breakdown(base: &[Run], new: &[Run], from_runs: f64, confidence: Confidence) 
 }
 
 /// A side has a finding if most of its runs have it: one odd run must not make it come and go.
-fn findings(base: &[Run], new: &[Run]) -> FindingChanges {
-    let of = |side: &[Run]| -> Vec<FindingKey> {
+fn findings(base: &[ComparedRun], new: &[ComparedRun]) -> FindingChanges {
+    let of = |side: &[ComparedRun]| -> Vec<FindingKey> {
         let mut all: Vec<FindingKey> = Vec::new();
         for finding in side.iter().flat_map(|run| &run.findings) {
             let runs = side.iter().filter(|run| run.findings.contains(finding)).count();

@@ -17,7 +17,7 @@ use stepscope_analyze::vocabulary::{
 use stepscope_analyze::work::ops::COLLECTIVE;
 
 use super::comparable::native;
-use super::side::{OpTime, Run};
+use super::side::{ComparedRun, OpTime};
 
 /// Sides with less of their work in common run different programs. Measured over pairs of recordings: fixes that replace most
 /// of the ops, such as a loop by one vectorised op, leave 0.32 and more; unrelated models share 0.29 and less.
@@ -105,7 +105,7 @@ pub enum Programs {
 
 impl Programs {
     /// Compares the work of both sides.
-    pub fn of(base: &[Run], new: &[Run]) -> Self {
+    pub fn of(base: &[ComparedRun], new: &[ComparedRun]) -> Self {
         let layers = [base, new].iter().all(|side| has_layers(side));
         let [base, new] = [base, new].map(|side| Side::of(side, layers));
         if base.works.is_empty() || new.works.is_empty() {
@@ -150,7 +150,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(runs: &[Run], layers: bool) -> Self {
+    fn of(runs: &[ComparedRun], layers: bool) -> Self {
         let ops = || runs.iter().flat_map(|run| &run.ops).filter(|op| tells_of_model(op));
         let with_ops = runs.iter().filter(|run| !run.ops.is_empty()).count().max(1) as f64;
         let framework = runs.first().and_then(|run| run.setting.framework).map(native);
@@ -269,7 +269,7 @@ pub(crate) fn layer(name: &str) -> String {
 }
 
 /// Do the names of a side's ops say in which layers they are? Ops that run one by one have no such names.
-fn has_layers(runs: &[Run]) -> bool {
+fn has_layers(runs: &[ComparedRun]) -> bool {
     let ops = || runs.iter().flat_map(|run| &run.ops).filter(|op| tells_of_model(op));
     // A fifth: optimizers, losses and metrics often stand outside of the layers.
     5 * ops().filter(|op| !layer(&op.name).is_empty()).count() >= ops().count().max(1)
@@ -279,7 +279,7 @@ fn has_layers(runs: &[Run]) -> bool {
 mod tests {
     use super::*;
 
-    fn side(ops: &[(&str, &str, f64, f64)]) -> Vec<Run> {
+    fn side(ops: &[(&str, &str, f64, f64)]) -> Vec<ComparedRun> {
         let op = |&(name, op_type, ms_per_step, count_per_step): &(&str, &str, f64, f64)| OpTime {
             name: name.to_owned(),
             op_type: op_type.to_owned(),
@@ -287,10 +287,10 @@ mod tests {
             ms_per_step,
             count_per_step,
         };
-        vec![Run { ops: ops.iter().map(op).collect(), ..Run::default() }]
+        vec![ComparedRun { ops: ops.iter().map(op).collect(), ..ComparedRun::default() }]
     }
 
-    fn likeness(base: &[Run], new: &[Run]) -> Likeness {
+    fn likeness(base: &[ComparedRun], new: &[ComparedRun]) -> Likeness {
         match Programs::of(base, new) {
             Programs::Known(likeness) => likeness,
             other => panic!("{other:?}"),
@@ -304,11 +304,11 @@ mod tests {
         ("aten::empty", "aten::empty", 1.0, 300.0),
     ];
 
-    fn with(own: &[(&'static str, &'static str, f64, f64)]) -> Vec<Run> {
+    fn with(own: &[(&'static str, &'static str, f64, f64)]) -> Vec<ComparedRun> {
         side(&[TRAINING, own].concat())
     }
 
-    fn image_model() -> Vec<Run> {
+    fn image_model() -> Vec<ComparedRun> {
         with(&[
             ("aten::cudnn_convolution", "aten::cudnn_convolution", 30.0, 53.0),
             ("aten::cudnn_batch_norm", "aten::cudnn_batch_norm", 8.0, 53.0),
@@ -318,7 +318,7 @@ mod tests {
         ])
     }
 
-    fn text_model() -> Vec<Run> {
+    fn text_model() -> Vec<ComparedRun> {
         with(&[
             ("aten::addmm", "aten::addmm", 30.0, 26.0),
             ("aten::native_layer_norm", "aten::native_layer_norm", 5.0, 10.0),

@@ -1,4 +1,4 @@
-//! What a comparison takes: plain values, one [`Run`] a recording, any number of runs a side.
+//! What a comparison takes: plain values, one [`ComparedRun`] a recording, any number of runs a side.
 
 use stepscope_analyze::steps::Origin;
 use stepscope_analyze::time::summary::Summary;
@@ -15,7 +15,7 @@ use super::work::Work;
 
 /// One recording.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct ComparedRun {
     /// How to call it, e.g. its path.
     pub label: String,
     /// The steps that count, in the order in which they ran, in milliseconds.
@@ -87,7 +87,7 @@ pub struct Setting {
     pub origin: Option<Origin>,
 }
 
-impl Run {
+impl ComparedRun {
     /// Steps, breakdown and devices as the summary has them; ops, findings, versions and batch are for the
     /// caller to add.
     pub fn of(label: impl Into<String>, summary: &Summary) -> Self {
@@ -101,7 +101,7 @@ impl Run {
             .map(|device| (device.kind, device.name.clone()))
             .collect();
         devices.sort();
-        Run {
+        ComparedRun {
             label: label.into(),
             steps_ms: steps().map(|step| step.span.dur().ms()).collect(),
             shares: steps().map(|step| step.shares).collect(),
@@ -112,7 +112,7 @@ impl Run {
                 origin: summary.bound().map(|host| host.origin).filter(|_| summary.count > 0),
                 ..Setting::default()
             },
-            ..Run::default()
+            ..ComparedRun::default()
         }
     }
 

@@ -8,37 +8,37 @@ use super::*;
 use crate::statistics::Random;
 
 /// A run whose steps scatter evenly around `level` by ± half of `spread`, relative.
-pub(crate) fn noisy_run(seed: u64, n: usize, level: f64, spread: f64) -> Run {
+pub(crate) fn noisy_run(seed: u64, n: usize, level: f64, spread: f64) -> ComparedRun {
     let mut random = Random::new(seed);
     let steps_ms = (0..n).map(|_| level * (1.0 + spread * (random.unit() - 0.5))).collect();
-    Run { label: format!("run {seed}"), steps_ms, ..Run::default() }
+    ComparedRun { label: format!("run {seed}"), steps_ms, ..ComparedRun::default() }
 }
 
 /// A run of equal steps with this breakdown.
-pub(crate) fn run_of(parts: &[(Category, f64)], n: usize) -> Run {
+pub(crate) fn run_of(parts: &[(Category, f64)], n: usize) -> ComparedRun {
     let mut shares = Shares::default();
     parts.iter().for_each(|(category, ms)| shares.add(*category, Dur::from_ps((ms * 1e9) as i64)));
-    Run { steps_ms: vec![shares.total().ms(); n], shares: vec![shares; n], ..Run::default() }
+    ComparedRun { steps_ms: vec![shares.total().ms(); n], shares: vec![shares; n], ..ComparedRun::default() }
 }
 
-fn judged(base: &[Run], new: &[Run]) -> Verdict {
+fn judged(base: &[ComparedRun], new: &[ComparedRun]) -> Verdict {
     compare(base, new, Margins::default()).verdict
 }
 
 /// Roughly normal noise of three per cent, the next run another level by one per cent.
-fn realistic(seed: u64, n: usize, level: f64) -> Run {
+fn realistic(seed: u64, n: usize, level: f64) -> ComparedRun {
     let mut random = Random::new(seed);
     let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
     let level = level * (0.0075 * normal()).exp();
     let steps_ms = (0..n).map(|_| level * (0.03 * normal()).exp()).collect();
-    Run { steps_ms, ..Run::default() }
+    ComparedRun { steps_ms, ..ComparedRun::default() }
 }
 
 #[test]
 fn on_a_quiet_machine_one_run_finds_thirty_per_cent_and_three_find_ten() {
     let rounds = 40;
     let count = |runs: u64, factor: f64, verdict: Verdict| {
-        let side = |round: u64, level: f64| -> Vec<Run> {
+        let side = |round: u64, level: f64| -> Vec<ComparedRun> {
             (0..runs).map(|run| realistic(100 * round + run, 30, level)).collect()
         };
         (0..rounds)
@@ -54,9 +54,9 @@ fn on_a_quiet_machine_one_run_finds_thirty_per_cent_and_three_find_ten() {
 
 /// A run of a program with eight ops and `python_ms` around them, on a machine that makes everything take `machine` times
 /// as long.
-fn on_machine(seed: u64, machine: f64, python_ms: f64) -> Run {
+fn on_machine(seed: u64, machine: f64, python_ms: f64) -> ComparedRun {
     let mut random = Random::new(seed);
-    let mut run = Run::default();
+    let mut run = ComparedRun::default();
     for _ in 0..60 {
         let pace = machine * (1.0 + 0.2 * (random.unit() - 0.5));
         let mut shares = Shares::default();
@@ -154,7 +154,7 @@ fn load_that_moves_whole_runs_proves_nothing_but_three_times_as_long_does() {
 
 #[test]
 fn runs_that_disagree_among_themselves_prove_nothing() {
-    let side = |levels: [f64; 3]| -> Vec<Run> {
+    let side = |levels: [f64; 3]| -> Vec<ComparedRun> {
         levels.iter().enumerate().map(|(i, level)| noisy_run(i as u64, 40, *level, 0.02)).collect()
     };
     let comparison = compare(&side([10.0, 12.0, 9.0]), &side([10.5, 12.5, 10.0]), Margins::default());
@@ -165,7 +165,7 @@ fn runs_that_disagree_among_themselves_prove_nothing() {
 
 #[test]
 fn one_step_per_side_proves_nothing() {
-    let one = |ms: f64| [Run { steps_ms: vec![ms], ..Run::default() }];
+    let one = |ms: f64| [ComparedRun { steps_ms: vec![ms], ..ComparedRun::default() }];
     let comparison = compare(&one(10.0), &one(20.0), Margins::default());
     assert_eq!(comparison.verdict, Verdict::Unclear);
     assert_eq!(comparison.median.unwrap().ratio.unwrap().value, 2.0);
@@ -175,7 +175,7 @@ fn one_step_per_side_proves_nothing() {
 #[test]
 fn without_steps_or_on_other_hardware_nothing_is_comparable() {
     let steps = || noisy_run(1, 30, 10.0, 0.1);
-    let comparison = compare(&[Run::default()], &[steps()], Margins::default());
+    let comparison = compare(&[ComparedRun::default()], &[steps()], Margins::default());
     assert_eq!(comparison.verdict, Verdict::NotComparable);
     assert_eq!(comparison.median, None);
     let mut on_gpu = steps();
@@ -203,7 +203,7 @@ fn the_breakdown_tells_what_moved() {
 
 #[test]
 fn findings_go_come_and_stay() {
-    let with = |ids: &[&str]| Run {
+    let with = |ids: &[&str]| ComparedRun {
         findings: ids.iter().map(|id| FindingKey { id: (*id).to_owned(), subject: None }).collect(),
         ..noisy_run(1, 20, 10.0, 0.1)
     };
@@ -232,7 +232,7 @@ proptest! {
         for place in (1..shuffled.len()).rev() {
             shuffled.swap(place, random.below(place + 1));
         }
-        let run = |steps_ms| [Run { steps_ms, ..Run::default() }];
+        let run = |steps_ms| [ComparedRun { steps_ms, ..ComparedRun::default() }];
         let verdict = judged(&run(steps), &run(shuffled));
         prop_assert!(!matches!(verdict, Verdict::Faster | Verdict::Slower), "{verdict:?}");
     }
@@ -242,7 +242,7 @@ proptest! {
         base in prop::collection::vec(1.0_f64..3.0, 2..60),
         new in prop::collection::vec(1.0_f64..3.0, 2..60),
     ) {
-        let run = |steps_ms: &Vec<f64>| [Run { steps_ms: steps_ms.clone(), ..Run::default() }];
+        let run = |steps_ms: &Vec<f64>| [ComparedRun { steps_ms: steps_ms.clone(), ..ComparedRun::default() }];
         let there = compare(&run(&base), &run(&new), Margins::default()).median.unwrap().ratio.unwrap();
         let back = compare(&run(&new), &run(&base), Margins::default()).median.unwrap().ratio.unwrap();
         prop_assert!((there.value * back.value - 1.0).abs() < 1e-9);

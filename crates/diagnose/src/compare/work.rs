@@ -4,7 +4,7 @@
 //! noisy. The reverse is not true: work cannot show that a step waits longer, for a batch, a lock or a disk.
 
 use super::noise::{self, Estimate, Measured, RunToRun, Statistic, Unrest};
-use super::side::Run;
+use super::side::ComparedRun;
 use super::verdict::{self, Margins, Verdict};
 use crate::statistics::mean;
 
@@ -96,12 +96,13 @@ pub struct WorkDelta {
 }
 
 /// All kinds of work that both sides know.
-pub(super) fn compare(base: &[Run], new: &[Run], margins: &Margins) -> Vec<WorkDelta> {
+pub(super) fn compare(base: &[ComparedRun], new: &[ComparedRun], margins: &Margins) -> Vec<WorkDelta> {
     Work::ALL.into_iter().filter_map(|work| delta(work, base, new, margins)).collect()
 }
 
-fn delta(work: Work, base: &[Run], new: &[Run], margins: &Margins) -> Option<WorkDelta> {
-    let of = |side: &[Run]| -> Vec<Vec<f64>> { side.iter().filter_map(|run| run.work(work)).collect() };
+fn delta(work: Work, base: &[ComparedRun], new: &[ComparedRun], margins: &Margins) -> Option<WorkDelta> {
+    let of =
+        |side: &[ComparedRun]| -> Vec<Vec<f64>> { side.iter().filter_map(|run| run.work(work)).collect() };
     let (old, now) = (of(base), of(new));
     let steps = base.iter().chain(new).map(|run| run.steps_ms.len()).min().unwrap_or(0);
     let measured = measure(work, &old, &now, steps, margins)?;
@@ -179,7 +180,7 @@ mod tests {
     use crate::statistics::Random;
 
     /// A run on a busy machine: wall time says nothing, processor time scatters by a few per cent.
-    fn loaded(seed: u64, cpu_ms: f64) -> Run {
+    fn loaded(seed: u64, cpu_ms: f64) -> ComparedRun {
         let mut random = Random::new(seed);
         let mut run = noisy_run(seed, 40, 2.0 * cpu_ms, 1.2);
         let level = cpu_ms * (1.0 + 0.04 * (random.unit() - 0.5));
@@ -207,9 +208,9 @@ mod tests {
     fn counts_differ_by_little_and_what_was_nothing_is_more() {
         let side = |ops: f64, launches: f64| {
             let work = vec![(Work::Ops, vec![ops]), (Work::Launches, vec![launches])];
-            [Run { work, ..noisy_run(1, 20, 10.0, 0.1) }]
+            [ComparedRun { work, ..noisy_run(1, 20, 10.0, 0.1) }]
         };
-        let judged = |base: &[Run], new: &[Run]| -> Vec<Verdict> {
+        let judged = |base: &[ComparedRun], new: &[ComparedRun]| -> Vec<Verdict> {
             whole(base, new, Margins::default()).work.iter().map(|delta| delta.verdict).collect()
         };
         // In the order of `Work::ALL`: launches, then ops.

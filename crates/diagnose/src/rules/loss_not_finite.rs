@@ -20,7 +20,7 @@
 //! # How to check
 //! `stepscope scalars PATH --tag loss` has no NaN.
 
-use stepscope_analyze::curves::said::is_loss;
+use stepscope_analyze::curves::tags::is_loss;
 use stepscope_analyze::curves::{RunCurves, TagCurve};
 use stepscope_analyze::vocabulary::Framework;
 use stepscope_text::{plural, quoted, short, thousands};

@@ -4,8 +4,8 @@ use rusqlite::Result;
 use stepscope_trace::{KindId, ProcessKind, Trace, Track};
 
 use super::plan::by;
-use crate::asked::Asked;
-use crate::looked::Looked;
+use crate::meaning::Meaning;
+use crate::running::RunningQuery;
 
 /// A condition on the kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,22 +22,22 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Checks every kind of a host.
-    pub(super) fn of(asked: &Asked, number: usize, conditions: &[Condition]) -> Result<Self> {
-        let Some((loaded, _)) = asked.world.each_host().nth(number) else { return Ok(Wanted::default()) };
+    pub(super) fn of(query: &RunningQuery, number: usize, conditions: &[Condition]) -> Result<Self> {
+        let Some((loaded, _)) = query.recording.each_host().nth(number) else { return Ok(Wanted::default()) };
         let trace = &loaded.trace;
         if let [Condition { letter: by::NAME, text }] = conditions {
             let mut wanted = vec![false; trace.kinds().len()];
-            for &(_, kind) in asked.world.kinds_named(number, text) {
+            for &(_, kind) in query.recording.kinds_named(number, text) {
                 wanted[kind.index()] = true;
             }
             return Ok(Wanted { kinds: [wanted.clone(), wanted] });
         }
         let asks =
             conditions.iter().any(|condition| matches!(condition.letter, by::STATE | by::OP | by::ROLE));
-        let looked = if asks { asked.looked()?.get(number).copied() } else { None };
+        let meaning = if asks { query.meanings()?.get(number).copied() } else { None };
         let all = || (0..trace.kinds().len()).map(KindId::from_index);
         let fits = |kind: KindId, on_device: bool| {
-            conditions.iter().all(|condition| condition.holds(trace, looked, kind, on_device))
+            conditions.iter().all(|condition| condition.holds(trace, meaning, kind, on_device))
         };
         let kinds = [false, true].map(|on_device| all().map(|kind| fits(kind, on_device)).collect());
         Ok(Wanted { kinds })
@@ -51,17 +51,19 @@ impl Wanted {
 }
 
 impl Condition {
-    fn holds(&self, trace: &Trace, looked: Option<&Looked>, kind: KindId, on_device: bool) -> bool {
+    fn holds(&self, trace: &Trace, meaning: Option<&Meaning>, kind: KindId, on_device: bool) -> bool {
         match self.letter {
             by::NAME => trace.kind_name(kind) == self.text,
             by::LIKE => like(trace.kind_name(kind), &self.text),
             by::GLOB => glob(trace.kind_name(kind), &self.text),
             by::CATEGORY => trace.str(trace.kind(kind).category) == self.text,
-            by::STATE => looked
-                .and_then(|looked| looked.state_of(kind, on_device))
+            by::STATE => meaning
+                .and_then(|meaning| meaning.state_of(kind, on_device))
                 .is_some_and(|state| state.key() == self.text),
-            by::ROLE => looked.and_then(|looked| looked.role_of(kind, on_device)) == Some(self.text.as_str()),
-            by::OP => looked.and_then(|looked| looked.op(kind)) == Some(self.text.as_str()),
+            by::ROLE => {
+                meaning.and_then(|meaning| meaning.role_of(kind, on_device)) == Some(self.text.as_str())
+            }
+            by::OP => meaning.and_then(|meaning| meaning.op(kind)) == Some(self.text.as_str()),
             _ => true,
         }
     }

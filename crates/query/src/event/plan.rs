@@ -7,7 +7,7 @@ use rusqlite::Result;
 use rusqlite::vtab::{DistinctMode, IndexConstraintOp as Op, IndexFlags, IndexInfo};
 
 use super::column;
-use crate::world::World;
+use crate::recording::Recording;
 
 /// Letters of a plan.
 pub(super) mod by {
@@ -63,7 +63,7 @@ fn is_text(letter: char) -> bool {
 }
 
 /// Chooses the conditions to use.
-pub(super) fn plan(world: &World, info: &mut IndexInfo) -> Result<()> {
+pub(super) fn plan(recording: &Recording, info: &mut IndexInfo) -> Result<()> {
     let mut used: Vec<(usize, char)> = Vec::new();
     for (place, constraint) in info.constraints().enumerate() {
         if constraint.is_usable()
@@ -84,7 +84,7 @@ pub(super) fn plan(world: &World, info: &mut IndexInfo) -> Result<()> {
     let ordered = order(info, &text);
     text.extend(ordered.letter);
     info.set_order_by_consumed(ordered.consumed);
-    let (rows, cost) = estimate(world, &text);
+    let (rows, cost) = estimate(recording, &text);
     if text.contains(by::ID) {
         info.set_idx_flags(IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
     }
@@ -127,7 +127,7 @@ fn order(info: &IndexInfo, used: &str) -> Ordered {
 }
 
 /// Rows that come out, and the cost of getting at them.
-fn estimate(world: &World, plan: &str) -> (f64, f64) {
+fn estimate(recording: &Recording, plan: &str) -> (f64, f64) {
     if plan.contains(by::ID) {
         return (1.0, 1.0);
     }
@@ -135,11 +135,11 @@ fn estimate(world: &World, plan: &str) -> (f64, f64) {
         return (8.0, 20.0);
     }
     // What is walked over, and what of it fits.
-    let (mut walked, mut fits) = (world.events as f64, 1.0);
+    let (mut walked, mut fits) = (recording.events as f64, 1.0);
     for letter in plan.chars() {
         match letter {
-            by::TRACK => walked /= world.tracks().max(1) as f64,
-            by::HOST => walked /= world.hosts.len().max(1) as f64,
+            by::TRACK => walked /= recording.tracks().max(1) as f64,
+            by::HOST => walked /= recording.hosts.len().max(1) as f64,
             by::STEP => walked /= 20.0,
             '=' => walked /= 1_000_000.0,
             by::FROM | by::UNTIL => walked /= 4.0,

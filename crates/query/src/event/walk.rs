@@ -11,11 +11,11 @@ use stepscope_trace::{Form, KindId, ProcessKind, Time};
 use super::column;
 use super::kinds::{Condition, Wanted};
 use super::plan::by;
-use crate::asked::{Asked, Work};
 use crate::cell::Cell;
 use crate::postings::{Postings, Run};
+use crate::recording::{Place, Recording, id, ns, ns_of_length};
+use crate::running::{RunningQuery, Work};
 use crate::vtab::Walk;
-use crate::world::{Place, World, id, ns, ns_of_length};
 
 /// How the walk goes on.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct ByKind {
 
 /// A walk.
 pub(crate) struct EventWalk {
-    asked: Arc<Asked>,
+    query: Arc<RunningQuery>,
     way: Way,
     /// The event: its track's number, its place on it, and where the walk leaves the track.
     track: u32,
@@ -59,9 +59,9 @@ pub(crate) struct EventWalk {
 }
 
 impl EventWalk {
-    pub(super) fn new(asked: Arc<Asked>) -> Self {
+    pub(super) fn new(query: Arc<RunningQuery>) -> Self {
         EventWalk {
-            asked,
+            query,
             way: Way::Ended,
             track: 0,
             index: 0,
@@ -75,8 +75,8 @@ impl EventWalk {
         }
     }
 
-    fn world(&self) -> &World {
-        &self.asked.world
+    fn recording(&self) -> &Recording {
+        &self.query.recording
     }
 
     /// Nothing fits.
@@ -94,8 +94,8 @@ impl EventWalk {
 
     /// Takes the wanted part of the track.
     fn enter(&mut self) -> Result<()> {
-        let asked = self.asked.clone();
-        let Some(place) = asked.world.place(self.track) else {
+        let query = self.query.clone();
+        let Some(place) = query.recording.place(self.track) else {
             self.stop();
             return Ok(());
         };
@@ -110,7 +110,7 @@ impl EventWalk {
         }
         if let Some(number) = self.step {
             // Equal numbers may occur twice, in two epochs: their hull is walked, and SQLite checks each row.
-            let spans = asked.looked_at(&place)?.step_spans(track, number);
+            let spans = query.meaning_of(&place)?.step_spans(track, number);
             let hull = spans.reduce(|a, b| a.hull(b));
             let (start, end) =
                 hull.map_or((0, 0), |span| (track.first_from(span.start), track.first_from(span.end)));
@@ -118,7 +118,7 @@ impl EventWalk {
         }
         (self.index, self.end) = (from, until.max(from));
         if !self.conditions.is_empty() && self.wanted.as_ref().is_none_or(|(host, _)| *host != place.number) {
-            self.wanted = Some((place.number, Wanted::of(&asked, place.number, &self.conditions)?));
+            self.wanted = Some((place.number, Wanted::of(&query, place.number, &self.conditions)?));
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl EventWalk {
     }
 
     fn first_wanted(&self, wanted: &Wanted) -> Option<usize> {
-        let place = self.world().place(self.track)?;
+        let place = self.recording().place(self.track)?;
         let fits = wanted.on(place.trace(), place.track);
         let kinds = place.track.kinds().get(self.index..self.end)?;
         let found = kinds.iter().position(|kind| fits.get(kind.index()).copied().unwrap_or(false))?;
@@ -156,10 +156,10 @@ impl EventWalk {
 
     /// All events, kind by kind, in the order of a text that kinds have.
     fn ordered(&mut self, letter: char) -> Result<()> {
-        let asked = self.asked.clone();
-        let looked = if letter == by::ORDERED_BY_OP { asked.looked()? } else { Vec::new() };
+        let query = self.query.clone();
+        let meaning = if letter == by::ORDERED_BY_OP { query.meanings()? } else { Vec::new() };
         let mut all: Vec<(Option<&str>, usize, KindId)> = Vec::new();
-        for (number, (loaded, _)) in asked.world.each_host().enumerate() {
+        for (number, (loaded, _)) in query.recording.each_host().enumerate() {
             let trace = &loaded.trace;
             for kind in (0..trace.kinds().len()).map(KindId::from_index) {
                 let text = match letter {
@@ -167,7 +167,7 @@ impl EventWalk {
                     by::ORDERED_BY_CATEGORY => {
                         Some(trace.str(trace.kind(kind).category)).filter(|category| !category.is_empty())
                     }
-                    _ => looked.get(number).and_then(|looked| looked.op(kind)),
+                    _ => meaning.get(number).and_then(|meaning| meaning.op(kind)),
                 };
                 all.push((text, number, kind));
             }
@@ -178,10 +178,10 @@ impl EventWalk {
 
     /// The events of some kinds, each with its host.
     fn by_kinds(&mut self, kinds: impl Iterator<Item = (usize, KindId)>) -> Result<()> {
-        let asked = self.asked.clone();
+        let query = self.query.clone();
         let mut runs = Vec::new();
         for (host, kind) in kinds {
-            let found = asked.postings(host)?.map_or(&[][..], |postings| postings.runs(kind));
+            let found = query.postings(host)?.map_or(&[][..], |postings| postings.runs(kind));
             runs.extend(found.iter().map(|&run| (host, run)));
         }
         runs.reverse();
@@ -195,8 +195,8 @@ impl EventWalk {
             self.stop();
             return Ok(());
         };
-        let asked = self.asked.clone();
-        let (Some(about), Some(postings)) = (asked.world.hosts.get(host), asked.postings(host)?) else {
+        let query = self.query.clone();
+        let (Some(about), Some(postings)) = (query.recording.hosts.get(host), query.postings(host)?) else {
             self.stop();
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl EventWalk {
     /// One event.
     fn only(&mut self, event: i64) {
         self.way = Way::Ended;
-        match self.world().event(event) {
+        match self.recording().event(event) {
             Some((track, index)) => (self.track, self.index, self.end) = (track, index, index + 1),
             None => self.stop(),
         }
@@ -220,10 +220,10 @@ impl EventWalk {
 
     /// Where the children of an event are: behind it, until it ends.
     fn inside(&mut self, parent: i64) -> Result<()> {
-        let asked = self.asked.clone();
+        let query = self.query.clone();
         self.stop();
-        let Some((track, index)) = asked.world.event(parent) else { return Ok(()) };
-        let Some(place) = asked.world.place(track) else { return Ok(()) };
+        let Some((track, index)) = query.recording.event(parent) else { return Ok(()) };
+        let Some(place) = query.recording.place(track) else { return Ok(()) };
         (self.track, self.index) = (track, index + 1);
         self.end = place.track.first_from(place.track.end(index)).max(index + 1);
         self.settle()
@@ -269,12 +269,12 @@ impl EventWalk {
         if self.from_ps > i64::MIN || self.until_ps < i64::MAX || self.step.is_some() {
             return None;
         }
-        let world = self.world();
-        if !world.has(Work::Postings) && self.started < 3 {
+        let recording = self.recording();
+        if !recording.has(Work::Postings) && self.started < 3 {
             return None;
         }
-        let kinds = |number| world.kinds_named(number, text).iter().map(move |&(_, kind)| (number, kind));
-        Some((0..world.hosts.len()).flat_map(kinds).collect())
+        let kinds = |number| recording.kinds_named(number, text).iter().map(move |&(_, kind)| (number, kind));
+        Some((0..recording.hosts.len()).flat_map(kinds).collect())
     }
 }
 
@@ -322,7 +322,7 @@ impl Walk for EventWalk {
             self.wanted = None;
         }
         let ordered = plan.chars().next_back().filter(|letter| letter.is_ascii_uppercase());
-        let last = u32::try_from(self.world().tracks()).unwrap_or(u32::MAX).saturating_sub(1);
+        let last = u32::try_from(self.recording().tracks()).unwrap_or(u32::MAX).saturating_sub(1);
         if taken.nothing {
             self.stop();
         } else if let Some(event) = taken.id {
@@ -332,7 +332,7 @@ impl Walk for EventWalk {
             self.wanted = None;
             return self.inside(parent);
         } else if let Some(track) = taken.track {
-            match u32::try_from(track).ok().filter(|&track| self.world().place(track).is_some()) {
+            match u32::try_from(track).ok().filter(|&track| self.recording().place(track).is_some()) {
                 Some(track) => return self.along(track, track),
                 None => self.stop(),
             }
@@ -371,9 +371,9 @@ impl Walk for EventWalk {
     }
 
     #[inline]
-    fn cell<'w>(&self, asked: &'w Asked, column: usize) -> Result<Cell<'w>> {
-        match asked.world.place(self.track).filter(|place| self.index < place.track.len()) {
-            Some(place) => self.cell_at(asked, &place, column),
+    fn cell<'w>(&self, query: &'w RunningQuery, column: usize) -> Result<Cell<'w>> {
+        match query.recording.place(self.track).filter(|place| self.index < place.track.len()) {
+            Some(place) => self.cell_at(query, &place, column),
             None => Ok(Cell::Null),
         }
     }
@@ -386,11 +386,13 @@ impl Walk for EventWalk {
 impl EventWalk {
     /// Along the tracks of the hosts with this name.
     fn along_host(&mut self, name: &str, last: u32) -> Result<()> {
-        let world = self.world();
-        let named = || world.each_host().enumerate().filter(|(_, (loaded, _))| loaded.host == name);
+        let recording = self.recording();
+        let named = || recording.each_host().enumerate().filter(|(_, (loaded, _))| loaded.host == name);
         let first = named().next().map(|(_, (_, host))| host.first_track);
-        let end =
-            named().last().and_then(|(number, _)| world.hosts.get(number + 1)).map(|host| host.first_track);
+        let end = named()
+            .last()
+            .and_then(|(number, _)| recording.hosts.get(number + 1))
+            .map(|host| host.first_track);
         match first {
             Some(first) if end != Some(first) => {
                 self.along(first, end.map_or(last, |end| end.saturating_sub(1)))
@@ -402,7 +404,7 @@ impl EventWalk {
         }
     }
 
-    fn cell_at<'w>(&self, asked: &'w Asked, place: &Place<'w>, column: usize) -> Result<Cell<'w>> {
+    fn cell_at<'w>(&self, query: &'w RunningQuery, place: &Place<'w>, column: usize) -> Result<Cell<'w>> {
         let (track, index, trace) = (place.track, self.index, place.trace());
         // A walk along a kind knows it, and need not look at the event.
         let kind = || match &self.way {
@@ -420,17 +422,17 @@ impl EventWalk {
             column::TRACK => Cell::from(self.track),
             column::DEPTH => Cell::from(track.nesting().depth(index)),
             column::PARENT => {
-                let parent = asked.family(self.track)?.and_then(|family| family.parent(index));
+                let parent = query.family(self.track)?.and_then(|family| family.parent(index));
                 parent.map_or(Cell::Null, |parent| Cell::Int(id(self.track, parent)))
             }
-            column::STEP => Cell::from(asked.looked_at(place)?.step_at(track, track.start(index))),
+            column::STEP => Cell::from(query.meaning_of(place)?.step_at(track, track.start(index))),
             column::STATE => {
-                Cell::from(asked.looked_at(place)?.state_of(kind(), on_device()).map(|state| state.key()))
+                Cell::from(query.meaning_of(place)?.state_of(kind(), on_device()).map(|state| state.key()))
             }
             column::SELF => {
-                Cell::from(asked.family(self.track)?.map(|family| ns_of_length(family.own_ps(index))))
+                Cell::from(query.family(self.track)?.map(|family| ns_of_length(family.own_ps(index))))
             }
-            column::OP => Cell::from(asked.looked_at(place)?.op(kind())),
+            column::OP => Cell::from(query.meaning_of(place)?.op(kind())),
             column::HOST => Cell::from(place.loaded.host.as_str()),
             column::ARGS => Cell::from(args_json(trace, trace.args_at(track, index))),
             column::TS_PS => Cell::Int(session_ps(track.start(index))),
@@ -441,7 +443,7 @@ impl EventWalk {
                 Form::Instant => "instant",
                 Form::Aggregate => "aggregate",
             }),
-            column::ROLE => Cell::from(asked.looked_at(place)?.role_of(kind(), on_device())),
+            column::ROLE => Cell::from(query.meaning_of(place)?.role_of(kind(), on_device())),
             _ => Cell::Null,
         })
     }

@@ -13,10 +13,10 @@ use stepscope_trace::series::{RunLog, Series};
 
 use super::recorded::owned;
 use crate::cell::Cell;
+use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::schema::Holds::{Int, Real, Text};
 use crate::schema::{Column, From, Table, table};
-use crate::world::World;
 
 /// No scope is deeper.
 const DEEPEST: i64 = 10_000;
@@ -36,7 +36,7 @@ const SCALAR: Table = Table {
         Column::new("wall_time", Real, "when, seconds since 1970"),
         Column::new("value", Real, "the value"),
     ]),
-    from: From::Rows(|world| Box::new(Scalars::of(world))),
+    from: From::Rows(|recording| Box::new(Scalars::of(recording))),
 };
 
 /// The logs, and the first row of each series with its run and place; one entry more at the end.
@@ -46,8 +46,8 @@ struct Scalars {
 }
 
 impl Scalars {
-    fn of(world: &World) -> Self {
-        let logs = world.logs();
+    fn of(recording: &Recording) -> Self {
+        let logs = recording.logs();
         let (mut starts, mut rows) = (Vec::new(), 0);
         for (run, log) in logs.iter().enumerate() {
             for (place, series) in
@@ -74,7 +74,7 @@ impl Rows for Scalars {
         self.starts.last().map_or(0, |&(rows, ..)| rows)
     }
 
-    fn cell<'a>(&'a self, _: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, _: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         let Some((log, series, at)) = self.series(row) else { return Cell::Null };
         match column {
             0 => log.name.as_str().into(),
@@ -106,20 +106,20 @@ table! { NODE: "node", "Nodes of a classic TensorFlow model by name scope, with 
     total_float_ops: Int "float operations with everything below" => row.total.float_ops;
 }
 
-fn nodes(world: &World) -> impl Iterator<Item = (usize, FlatRow)> {
-    (0..).zip(rows_of(world).unwrap_or_default())
+fn nodes(recording: &Recording) -> impl Iterator<Item = (usize, FlatRow)> {
+    (0..).zip(rows_of(recording).unwrap_or_default())
 }
 
-fn rows_of(world: &World) -> Option<Vec<FlatRow>> {
-    let runs = world.profile().hosts.iter().filter(|loaded| loaded.format.delivers == Delivers::Runs);
+fn rows_of(recording: &Recording) -> Option<Vec<FlatRow>> {
+    let runs = recording.profile().hosts.iter().filter(|loaded| loaded.format.delivers == Delivers::Runs);
     let runs: Vec<PathBuf> = runs.map(|loaded| PathBuf::from(&loaded.path)).collect();
     if runs.is_empty() {
         return None;
     }
-    let files = ModelFiles::beside(&runs);
+    let files = ModelFiles::found_near(&runs);
     let beside = [&files.saved, &files.graph, &files.op_log, &files.checkpoint].into_iter().flatten();
     // A checkpoint is the prefix of several names: its folder decides.
-    let outside = |path: &PathBuf| !is_within(path.parent().unwrap_or(path), world.roots());
+    let outside = |path: &PathBuf| !is_within(path.parent().unwrap_or(path), recording.roots());
     if beside.chain(&files.runs).any(outside) {
         return None;
     }

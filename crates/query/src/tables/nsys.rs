@@ -16,9 +16,9 @@ use stepscope_session::HostProfile;
 use stepscope_trace::StrId;
 
 use crate::cell::Cell;
+use crate::recording::{Recording, id};
 use crate::rows::Rows;
 use crate::schema::Table;
-use crate::world::{World, id};
 use columns::{Values, Writer};
 use made::{Made, Sort};
 
@@ -41,11 +41,11 @@ enum Part {
 }
 
 /// The rows of a table.
-fn rows(world: &World, table: &'static Table, sort: Sort) -> Box<dyn Rows> {
+fn rows(recording: &Recording, table: &'static Table, sort: Sort) -> Box<dyn Rows> {
     let one = |(number, (loaded, _)): (usize, (&HostProfile, _))| {
-        original(loaded, table, sort).unwrap_or_else(|| Part::Made(Made::of(world, number, sort)))
+        original(loaded, table, sort).unwrap_or_else(|| Part::Made(Made::of(recording, number, sort)))
     };
-    let parts: Vec<Part> = world.each_host().enumerate().map(one).collect();
+    let parts: Vec<Part> = recording.each_host().enumerate().map(one).collect();
     let mut starts = vec![0];
     for part in &parts {
         let rows = match part {
@@ -82,7 +82,7 @@ impl Rows for Nsight {
         self.parts.len() < 2
     }
 
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         let Some(number) = self.starts.partition_point(|&first| first <= row).checked_sub(1) else {
             return Cell::Null;
         };
@@ -92,22 +92,27 @@ impl Rows for Nsight {
         };
         match (part, name.name) {
             (_, "host") if name.hidden => {
-                world.profile().hosts.get(number).map(|loaded| loaded.host.as_str()).into()
+                recording.profile().hosts.get(number).map(|loaded| loaded.host.as_str()).into()
             }
             (Part::Original { columns, sort, events, .. }, "event_id") if name.hidden => {
                 let times = columns.first().zip(columns.get(1));
-                let make = || times.map_or_else(Vec::new, |times| events_of(world, number, *sort, times));
+                let make = || times.map_or_else(Vec::new, |times| events_of(recording, number, *sort, times));
                 events.get_or_init(make).get(at).copied().filter(|id| *id >= 0).into()
             }
             (Part::Original { columns, .. }, _) => columns.get(column).map_or(Cell::Null, |it| it.get(at)),
-            (Part::Made(made), name) => made.cell(world, number, at, name),
+            (Part::Made(made), name) => made.cell(recording, number, at, name),
         }
     }
 }
 
 /// The event that was made of each row, by its times; -1 if there is none.
-fn events_of(world: &World, number: usize, sort: Sort, (starts, ends): (&Values, &Values)) -> Vec<i64> {
-    let Some((loaded, host)) = world.each_host().nth(number) else { return Vec::new() };
+fn events_of(
+    recording: &Recording,
+    number: usize,
+    sort: Sort,
+    (starts, ends): (&Values, &Values),
+) -> Vec<i64> {
+    let Some((loaded, host)) = recording.each_host().nth(number) else { return Vec::new() };
     let trace = &loaded.trace;
     let is_meant = |category: StrId| sort.categories().contains(&trace.str(category));
     let wanted: Vec<bool> = trace.kinds().iter().map(|kind| is_meant(kind.category)).collect();

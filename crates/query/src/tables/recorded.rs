@@ -11,10 +11,10 @@ use stepscope_trace::{
 };
 
 use crate::cell::Cell;
+use crate::recording::{Host, Place, Recording, id, ns, ns_of_length};
 use crate::rows::{Rows, Sheet};
 use crate::schema::Holds::{Any, Int, Real, Text};
 use crate::schema::{Column, From, Table, table};
-use crate::world::{Host, Place, World, id, ns, ns_of_length};
 
 /// The tables of this file.
 pub(crate) fn all() -> [Table; 11] {
@@ -74,8 +74,8 @@ table! { TRACK: "track", "Threads, device queues and counters.", tracks => (numb
     host: Text "its host" => owned(&place.loaded.host);
 }
 
-fn tracks(world: &World) -> impl Iterator<Item = (u32, Place<'_>, Cell<'static>)> {
-    let rows = (0..).map_while(|number: u32| world.place(number).map(|place| (number, place)));
+fn tracks(recording: &Recording) -> impl Iterator<Item = (u32, Place<'_>, Cell<'static>)> {
+    let rows = (0..).map_while(|number: u32| recording.place(number).map(|place| (number, place)));
     rows.map(|(number, place)| {
         let process = place.trace().process(place.track.process);
         let on_device = process.kind == ProcessKind::Device;
@@ -107,8 +107,8 @@ table! { PROCESS: "process", "Groups of tracks: programs and devices.", processe
     host: Text "its host" => owned(&loaded.host);
 }
 
-fn processes(world: &World) -> impl Iterator<Item = (usize, &Process, &HostProfile)> {
-    world.each_host().flat_map(|(loaded, host)| {
+fn processes(recording: &Recording) -> impl Iterator<Item = (usize, &Process, &HostProfile)> {
+    recording.each_host().flat_map(|(loaded, host)| {
         let numbered = (host.first_process..).zip(loaded.trace.processes());
         numbered.map(move |(id, process)| (id, process, loaded))
     })
@@ -132,17 +132,17 @@ const COUNTER: Table = Table {
         Column::new("name", Text, "name of the counter"),
         Column::new("host", Text, "its host"),
     ]),
-    from: From::Rows(|world| Box::new(Counters::of(world))),
+    from: From::Rows(|recording| Box::new(Counters::of(recording))),
 };
 
 /// The tracks with samples: number, first row, and one entry more.
 struct Counters(Vec<(u32, usize)>);
 
 impl Counters {
-    fn of(world: &World) -> Self {
+    fn of(recording: &Recording) -> Self {
         let (mut starts, mut rows) = (Vec::new(), 0);
-        for number in 0..u32::try_from(world.tracks()).unwrap_or(u32::MAX) {
-            let samples = world.place(number).map_or(0, |place| place.track.samples.times.len());
+        for number in 0..u32::try_from(recording.tracks()).unwrap_or(u32::MAX) {
+            let samples = recording.place(number).map_or(0, |place| place.track.samples.times.len());
             if samples > 0 {
                 starts.push((number, rows));
                 rows += samples;
@@ -158,12 +158,12 @@ impl Rows for Counters {
         self.0.last().map_or(0, |&(_, rows)| rows)
     }
 
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         let after = self.0.partition_point(|&(_, first)| first <= row);
         let Some(&(number, first)) = after.checked_sub(1).and_then(|at| self.0.get(at)) else {
             return Cell::Null;
         };
-        let Some(place) = world.place(number) else { return Cell::Null };
+        let Some(place) = recording.place(number) else { return Cell::Null };
         let samples = &place.track.samples;
         let at = samples.times.get(row - first).map(|at| at.ps().saturating_add(place.host.shift_ps));
         match column {
@@ -188,24 +188,24 @@ table! { FLOW: "flow", "Arrows between events, as recorded.", flows => (from, ou
 type Arrow<'w> = (&'w FlowPoint, Option<i64>, Option<i64>, &'w HostProfile);
 
 /// An arrow leads from each of its points to the next.
-fn flows(world: &World) -> impl Iterator<Item = Arrow<'_>> {
-    world.each_host().enumerate().flat_map(move |(number, (loaded, _))| {
+fn flows(recording: &Recording) -> impl Iterator<Item = Arrow<'_>> {
+    recording.each_host().enumerate().flat_map(move |(number, (loaded, _))| {
         let points = loaded.trace.flows();
         let pairs = points.iter().zip(points.iter().skip(1)).filter(|(from, to)| {
             let same = from.category == to.category && from.id == to.id;
             same && from.direction != FlowDirection::In && to.direction != FlowDirection::Out
         });
         pairs.map(move |(from, to)| {
-            (from, event_around(world, number, from), event_around(world, number, to), loaded)
+            (from, event_around(recording, number, from), event_around(recording, number, to), loaded)
         })
     })
 }
 
 /// The innermost event around a point.
-fn event_around(world: &World, number: usize, point: &FlowPoint) -> Option<i64> {
-    let track = world.hosts.get(number)?.first_track.checked_add(point.track.0)?;
-    let place = world.place(track).filter(|place| place.id() == TrackId(point.track.0))?;
-    let family = world.family(track)?;
+fn event_around(recording: &Recording, number: usize, point: &FlowPoint) -> Option<i64> {
+    let track = recording.hosts.get(number)?.first_track.checked_add(point.track.0)?;
+    let place = recording.place(track).filter(|place| place.id() == TrackId(point.track.0))?;
+    let family = recording.family(track)?;
     let next = place.track.first_from(Time::from_ps(point.time.ps().saturating_add(1)));
     let mut found = next.checked_sub(1);
     while let Some(index) = found {
@@ -226,17 +226,17 @@ const LAUNCH: Table = Table {
         Column::new("delay", Int, "from the call's start to the work's, ns"),
         Column::new("host", Text, "its host"),
     ]),
-    from: From::Rows(|world| Box::new(Launches::of(world))),
+    from: From::Rows(|recording| Box::new(Launches::of(recording))),
 };
 
 /// The first row of each host, and one entry more.
 struct Launches(Vec<usize>);
 
 impl Launches {
-    fn of(world: &World) -> Self {
+    fn of(recording: &Recording) -> Self {
         let mut starts = vec![0];
-        for number in 0..world.hosts.len() {
-            starts.push(starts.last().copied().unwrap_or(0) + world.launches(number).len());
+        for number in 0..recording.hosts.len() {
+            starts.push(starts.last().copied().unwrap_or(0) + recording.launches(number).len());
         }
         Launches(starts)
     }
@@ -247,16 +247,16 @@ impl Rows for Launches {
         self.0.last().copied().unwrap_or(0)
     }
 
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         let Some(number) = self.0.partition_point(|&first| first <= row).checked_sub(1) else {
             return Cell::Null;
         };
         let first = self.0.get(number).copied().unwrap_or(0);
-        let Some(launch) = world.launches(number).get(row - first) else { return Cell::Null };
-        let Some(loaded) = world.profile().hosts.get(number) else { return Cell::Null };
+        let Some(launch) = recording.launches(number).get(row - first) else { return Cell::Null };
+        let Some(loaded) = recording.profile().hosts.get(number) else { return Cell::Null };
         match column {
-            0 => world.id_of(number, launch.call).into(),
-            1 => world.id_of(number, launch.work).into(),
+            0 => recording.id_of(number, launch.call).into(),
+            1 => recording.id_of(number, launch.work).into(),
             2 => {
                 let started = loaded.trace.track(launch.work.track).start(launch.work.index as usize);
                 ns_of_length((started - launch.called).ps()).into()
@@ -280,8 +280,8 @@ table! { DEVICE: "device", "Devices that the recording lists.", devices => (devi
     host: Text "its host" => owned(&loaded.host);
 }
 
-fn devices(world: &World) -> impl Iterator<Item = (&Device, &HostProfile, &Host)> {
-    world
+fn devices(recording: &Recording) -> impl Iterator<Item = (&Device, &HostProfile, &Host)> {
+    recording
         .each_host()
         .flat_map(|(loaded, host)| loaded.trace.devices().iter().map(move |device| (device, loaded, host)))
 }
@@ -311,7 +311,7 @@ const HOST: Table = Table {
     from: From::Rows(hosts),
 };
 
-fn hosts(world: &World) -> Box<dyn Rows> {
+fn hosts(recording: &Recording) -> Box<dyn Rows> {
     let one = |(loaded, host): (&HostProfile, &Host)| {
         let span = loaded.trace.span();
         vec![
@@ -324,7 +324,7 @@ fn hosts(world: &World) -> Box<dyn Rows> {
             span.map(|span| ns_of_length(span.dur().ps())).into(),
         ]
     };
-    Box::new(HostRows(Sheet(world.each_host().map(one).collect())))
+    Box::new(HostRows(Sheet(recording.each_host().map(one).collect())))
 }
 
 /// Hosts, with their clocks: those need an analysis of all hosts, so they are computed when a query reads them.
@@ -335,12 +335,12 @@ impl Rows for HostRows {
         self.0.len()
     }
 
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
-        let clock = || world.clocks().get(row).copied().flatten();
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a> {
+        let clock = || recording.clocks().get(row).copied().flatten();
         match HOST.columns.get(column).map(|column| column.name) {
             Some("clock_shift_ns") => clock().map(|clock| ns_of_length(clock.shift.ps())).into(),
             Some("clock_uncertainty_ns") => clock().map(|clock| ns_of_length(clock.spread.ps())).into(),
-            _ => self.0.cell(world, row, column),
+            _ => self.0.cell(recording, row, column),
         }
     }
 }
@@ -353,8 +353,8 @@ table! { NOTE: "note", "What the reader noticed about the files.", notes => (not
     host: Text "its host" => owned(&loaded.host);
 }
 
-fn notes(world: &World) -> impl Iterator<Item = (&Note, &HostProfile)> {
-    world.each_host().flat_map(|(loaded, _)| loaded.trace.notes().iter().map(move |note| (note, loaded)))
+fn notes(recording: &Recording) -> impl Iterator<Item = (&Note, &HostProfile)> {
+    recording.each_host().flat_map(|(loaded, _)| loaded.trace.notes().iter().map(move |note| (note, loaded)))
 }
 
 fn note_kind(kind: NoteKind) -> &'static str {
@@ -382,15 +382,15 @@ const STRING: Table = Table {
         Column::new("id", Int, "number of the text"),
         Column::new("value", Text, "the text"),
     ]),
-    from: From::Rows(|world| Box::new(Strings::of(world))),
+    from: From::Rows(|recording| Box::new(Strings::of(recording))),
 };
 
 /// Number of rows: two per text.
 struct Strings(usize);
 
 impl Strings {
-    fn of(world: &World) -> Self {
-        Strings(world.profile().hosts.iter().map(|loaded| loaded.trace.strings().len() * 2).sum())
+    fn of(recording: &Recording) -> Self {
+        Strings(recording.profile().hosts.iter().map(|loaded| loaded.trace.strings().len() * 2).sum())
     }
 }
 
@@ -399,12 +399,12 @@ impl Rows for Strings {
         self.0
     }
 
-    fn cell<'a>(&'a self, world: &'a World, row: usize, column: usize) -> Cell<'a> {
+    fn cell<'a>(&'a self, recording: &'a Recording, row: usize, column: usize) -> Cell<'a> {
         if column == 0 {
             return row.into();
         }
         let of = |(_, host): &(&HostProfile, &Host)| host.first_string <= row / 2;
-        let Some((loaded, host)) = world.each_host().take_while(of).last() else { return Cell::Null };
+        let Some((loaded, host)) = recording.each_host().take_while(of).last() else { return Cell::Null };
         let strings = loaded.trace.strings();
         let number = row / 2 - host.first_string;
         if number >= strings.len() {

@@ -10,12 +10,12 @@ use stepscope_session::HostProfile;
 use stepscope_session::report::report;
 
 use crate::cell::Cell;
+use crate::recording::Recording;
 use crate::rows::{Rows, Sheet};
 use crate::schema::{Table, table};
-use crate::world::World;
 
 /// The rows of a view of each host.
-pub(crate) fn per_host(world: &World, view: &'static View) -> Box<dyn Rows> {
+pub(crate) fn per_host(recording: &Recording, view: &'static View) -> Box<dyn Rows> {
     let of_host = |loaded: &HostProfile| {
         let shown = (view.table)(loaded);
         let declared = (view.columns)();
@@ -29,7 +29,7 @@ pub(crate) fn per_host(world: &World, view: &'static View) -> Box<dyn Rows> {
         };
         shown.rows().iter().map(row).collect::<Vec<Vec<Cell<'static>>>>()
     };
-    let rows: Vec<Vec<Vec<Cell<'static>>>> = world.profile().hosts.par_iter().map(of_host).collect();
+    let rows: Vec<Vec<Vec<Cell<'static>>>> = recording.profile().hosts.par_iter().map(of_host).collect();
     Box::new(Sheet(rows.into_iter().flatten().collect()))
 }
 
@@ -62,8 +62,8 @@ table! { RANK: "rank", "The ranks of a job, and the processes that serve them, c
     differs_ms: Real "how much more, per step, ms" => line.differs.as_ref().map(|(_, ms)| *ms);
 }
 
-fn ranks(world: &World) -> impl Iterator<Item = Line> {
-    Job::of(world.profile()).lines().into_iter()
+fn ranks(recording: &Recording) -> impl Iterator<Item = Line> {
+    Job::of(recording.profile()).lines().into_iter()
 }
 
 table! { COLLECTIVE: "collective", "Collectives of each rank per step, compared over all ranks that are open: time until the last rank arrived, and time after that. Hosts' clocks are aligned at the ends of common collectives. Needs two ranks.", collectives => rank,
@@ -86,17 +86,17 @@ table! { COLLECTIVE_RUN: "collective_run", "Every collective of each compared ra
     last: Int "1 if it arrived last" => i64::from(run.last);
 }
 
-fn collective_runs(world: &World) -> impl Iterator<Item = (i64, RankRun)> {
-    let hosts: Vec<&str> = world.profile().hosts.iter().map(|loaded| loaded.host.as_str()).collect();
+fn collective_runs(recording: &Recording) -> impl Iterator<Item = (i64, RankRun)> {
+    let hosts: Vec<&str> = recording.profile().hosts.iter().map(|loaded| loaded.host.as_str()).collect();
     let with_event = |run: RankRun| {
         let number = hosts.iter().position(|host| *host == run.host)?;
-        Some((world.id_of(number, run.event), run))
+        Some((recording.id_of(number, run.event), run))
     };
-    world.ranks().runs().into_iter().filter_map(with_event).collect::<Vec<_>>().into_iter()
+    recording.ranks().runs().into_iter().filter_map(with_event).collect::<Vec<_>>().into_iter()
 }
 
-fn collectives(world: &World) -> impl Iterator<Item = RankWaiting> {
-    world.ranks().waiting().map_or_else(Vec::new, |waiting| waiting.ranks).into_iter()
+fn collectives(recording: &Recording) -> impl Iterator<Item = RankWaiting> {
+    recording.ranks().waiting().map_or_else(Vec::new, |waiting| waiting.ranks).into_iter()
 }
 
 table! { FINDING: "finding", "What stepscope reports, the verdict first.", findings => (rank, finding, words),
@@ -113,8 +113,9 @@ table! { FINDING: "finding", "What stepscope reports, the verdict first.", findi
     advice: Text "what to do, one step per line" => words.advice.join("\n");
 }
 
-fn findings(world: &World) -> impl Iterator<Item = (i64, Finding, Words)> {
-    let findings = report(world.profile(), Vec::new()).map_or_else(|_| Vec::new(), |report| report.findings);
+fn findings(recording: &Recording) -> impl Iterator<Item = (i64, Finding, Words)> {
+    let findings =
+        report(recording.profile(), Vec::new()).map_or_else(|_| Vec::new(), |report| report.findings);
     (1..).zip(findings).map(|(rank, finding)| {
         let words = finding.words();
         (rank, finding, words)

@@ -7,9 +7,9 @@ use stepscope_trace::{Dur, Span};
 
 use super::recorded::owned;
 use crate::cell::Cell;
-use crate::looked::Step;
+use crate::meaning::Step;
+use crate::recording::{Host, Recording, ns, ns_of_length};
 use crate::schema::{Table, table};
-use crate::world::{Host, World, ns, ns_of_length};
 
 /// The tables of this file.
 pub(crate) fn all() -> [Table; 2] {
@@ -50,11 +50,11 @@ fn excluded(reason: Exclusion) -> &'static str {
 /// A step with its window on the device that limits it, which reports show.
 type Limited<'w> = (&'w Step, Span, Cell<'static>, &'w HostProfile, &'w Host);
 
-fn steps(world: &World) -> impl Iterator<Item = Limited<'_>> {
-    world.looked().into_iter().zip(world.each_host()).flat_map(|(looked, (loaded, host))| {
-        let device = looked.devices.get(looked.bottleneck);
+fn steps(recording: &Recording) -> impl Iterator<Item = Limited<'_>> {
+    recording.meanings().into_iter().zip(recording.each_host()).flat_map(|(meaning, (loaded, host))| {
+        let device = meaning.devices.get(meaning.bottleneck);
         let name = device.map_or(Cell::Null, |device| device_name(loaded, device.process));
-        looked.steps.iter().enumerate().map(move |(place, step)| {
+        meaning.steps.iter().enumerate().map(move |(place, step)| {
             let window =
                 device.and_then(|device| device.steps.get(place)).map_or(step.span, |(window, _)| *window);
             (step, window, name.clone(), loaded, host)
@@ -65,12 +65,12 @@ fn steps(world: &World) -> impl Iterator<Item = Limited<'_>> {
 /// The time of a category in a step on a device, and whether that device limits the step.
 type Owned<'w> = (&'w Step, Category, Dur, Cell<'static>, bool, &'w HostProfile);
 
-fn breakdown(world: &World) -> impl Iterator<Item = Owned<'_>> {
-    world.looked().into_iter().zip(world.each_host()).flat_map(|(looked, (loaded, _))| {
-        looked.devices.iter().enumerate().flat_map(move |(number, device)| {
+fn breakdown(recording: &Recording) -> impl Iterator<Item = Owned<'_>> {
+    recording.meanings().into_iter().zip(recording.each_host()).flat_map(|(meaning, (loaded, _))| {
+        meaning.devices.iter().enumerate().flat_map(move |(number, device)| {
             let name = device_name(loaded, device.process);
-            looked.steps.iter().zip(&device.steps).flat_map(move |(step, (_, shares))| {
-                let (name, limits) = (name.clone(), number == looked.bottleneck);
+            meaning.steps.iter().zip(&device.steps).flat_map(move |(step, (_, shares))| {
+                let (name, limits) = (name.clone(), number == meaning.bottleneck);
                 shares
                     .owners()
                     .map(move |(category, time)| (step, category, time, name.clone(), limits, loaded))

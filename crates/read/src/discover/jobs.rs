@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use stepscope_trace::{Delivers, Time, Trace, TrackKind};
 
 use super::recognise::reader_of;
-use super::{Session, is_session_folder, join, newest_first};
+use super::{SessionFiles, is_session_folder, join, newest_first};
 use crate::input::Input;
 use crate::{Progress, Recorded};
 
@@ -33,7 +33,7 @@ const MOST: f64 = 0.8;
 const LOOKED_INTO: usize = 64;
 
 /// Joins sessions that are workers of one job; the others stay as they are. Sessions are newest first.
-pub(super) fn joined(sessions: Vec<Session>) -> Vec<Session> {
+pub(super) fn joined(sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
     let candidates = near(&sessions);
     if candidates.is_empty() {
         return sessions;
@@ -53,10 +53,10 @@ pub(super) fn joined(sessions: Vec<Session>) -> Vec<Session> {
             None => groups.push(vec![*place]),
         }
     }
-    let mut left: Vec<Option<Session>> = sessions.into_iter().map(Some).collect();
+    let mut left: Vec<Option<SessionFiles>> = sessions.into_iter().map(Some).collect();
     let mut all = Vec::new();
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        let mut parts: Vec<Session> = group.into_iter().filter_map(|place| left[place].take()).collect();
+        let mut parts: Vec<SessionFiles> = group.into_iter().filter_map(|place| left[place].take()).collect();
         parts.sort_by(|a, b| a.folder.cmp(&b.folder));
         all.extend(join(parts));
     }
@@ -65,8 +65,8 @@ pub(super) fn joined(sessions: Vec<Session>) -> Vec<Session> {
 }
 
 /// The places of sessions that stopped shortly before or after another one, in log directories of a profiler.
-fn near(sessions: &[Session]) -> Vec<usize> {
-    let fits = |session: &Session| {
+fn near(sessions: &[SessionFiles]) -> Vec<usize> {
+    let fits = |session: &SessionFiles| {
         is_session_folder(&session.folder)
             && session.files.iter().all(|file| {
                 file.format.delivers == Delivers::Timeline && file.bytes <= LARGEST && file.path.is_file()
@@ -91,7 +91,7 @@ fn near(sessions: &[Session]) -> Vec<usize> {
 }
 
 /// The second in which a session stopped: its name, else when its files were written.
-fn stopped(session: &Session) -> Option<u64> {
+fn stopped(session: &SessionFiles) -> Option<u64> {
     let numbers: Vec<u64> = session.name.split('_').filter_map(|part| part.parse().ok()).collect();
     if let [year, month, day, hour, minute, second] = numbers[..] {
         // Only differences matter, and only small ones.
@@ -110,7 +110,7 @@ struct Signs {
 }
 
 impl Signs {
-    fn of(session: &Session) -> Option<Self> {
+    fn of(session: &SessionFiles) -> Option<Self> {
         let file = session.files.first()?;
         let (reader, _) = reader_of(&file.path).ok()?;
         let input = Input::open(&file.path).ok()?;

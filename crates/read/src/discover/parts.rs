@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_trace::Delivers;
 
-use super::{ProfileFile, Session};
+use super::{ProfileFile, SessionFiles};
 use crate::input::Input;
 
 /// Larger files keep their names: looking through them takes longer than the name is worth.
@@ -26,7 +26,7 @@ enum Part {
 }
 
 /// Names the files of a session by their parts, where their own names are addresses or numbers.
-pub(super) fn name_parts(session: &mut Session) {
+pub(super) fn name_parts(session: &mut SessionFiles) {
     let nameless = |file: &ProfileFile| is_address(&file.host) && file.format.delivers == Delivers::Timeline;
     if session.files.len() < 2 || !session.files.iter().any(nameless) {
         return;

@@ -21,7 +21,7 @@ fn file(path: &str, format: &str) -> ProfileFile {
     }
 }
 
-fn hosts(sessions: &[Session]) -> Vec<Vec<&str>> {
+fn hosts(sessions: &[SessionFiles]) -> Vec<Vec<&str>> {
     sessions.iter().map(|s| s.files.iter().map(|f| f.host.as_str()).collect()).collect()
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use stepscope_trace::Delivers;
 
 use super::recognise::reader_of;
-use super::{ProfileFile, Session, file_name, is_time, join, newest_first, numbers};
+use super::{ProfileFile, SessionFiles, file_name, is_time, join, newest_first, numbers};
 use crate::Recorded;
 use crate::input::Input;
 
@@ -29,14 +29,14 @@ const START_TOGETHER_NS: i64 = 60_000_000_000;
 
 /// The sessions of several paths that were given at once, each run as one, newest first: hosts of one job are joined, separate
 /// runs are not. What complements a timeline belongs to the newest run.
-pub(super) fn runs_of(sessions: Vec<Session>) -> Vec<Session> {
+pub(super) fn runs_of(sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
     let is_timeline = |file: &ProfileFile| file.format.delivers == Delivers::Timeline;
-    let (timelines, others): (Vec<Session>, Vec<Session>) =
+    let (timelines, others): (Vec<SessionFiles>, Vec<SessionFiles>) =
         sessions.into_iter().partition(|session| session.files.iter().any(is_timeline));
-    let mut told: Vec<(Job, Session)> =
+    let mut told: Vec<(Job, SessionFiles)> =
         timelines.into_iter().map(|session| (Job::of(&session), session)).collect();
     told.sort_by_key(|(job, _)| job.time.map(|time| time.start_ns));
-    let mut runs: Vec<(Job, Vec<Session>)> = Vec::new();
+    let mut runs: Vec<(Job, Vec<SessionFiles>)> = Vec::new();
     for (job, session) in told {
         match runs.iter_mut().rev().find(|(run, _)| run.is_of_one_recording(&job)) {
             Some((run, sessions)) => {
@@ -47,7 +47,7 @@ pub(super) fn runs_of(sessions: Vec<Session>) -> Vec<Session> {
         }
     }
     let timed = runs.iter().all(|(job, _)| job.time.is_some());
-    let runs: Vec<Session> = runs.into_iter().rev().filter_map(|(_, sessions)| join(sessions)).collect();
+    let runs: Vec<SessionFiles> = runs.into_iter().rev().filter_map(|(_, sessions)| join(sessions)).collect();
     let mut runs = if timed { runs } else { newest_first(runs) };
     if runs.is_empty() {
         return join(others).into_iter().collect();
@@ -70,13 +70,13 @@ struct Job {
 }
 
 impl Job {
-    fn of(session: &Session) -> Self {
-        let said: Vec<Said> = session.files.iter().map(Said::in_full).collect();
-        let times: Option<Vec<Recorded>> = said.iter().map(Said::recorded).collect();
+    fn of(session: &SessionFiles) -> Self {
+        let origins: Vec<FileOrigin> = session.files.iter().map(FileOrigin::in_full).collect();
+        let times: Option<Vec<Recorded>> = origins.iter().map(FileOrigin::recorded).collect();
         let in_folder = super::is_session_folder(&session.folder);
         Job {
             time: times.and_then(|times| times.into_iter().reduce(hull)),
-            ranks: said.iter().filter_map(|said| Some((said.rank?, said.world))).collect(),
+            ranks: origins.iter().filter_map(|origin| Some((origin.rank?, origin.world_size))).collect(),
             hosts: session.files.iter().map(|file| file.host.clone()).collect(),
             folders: in_folder.then(|| session.name.clone()).into_iter().collect(),
         }
@@ -136,13 +136,14 @@ pub(super) fn recorded_together(files: Vec<ProfileFile>) -> Vec<Vec<ProfileFile>
     if hosts.len() < 2 || !timelines {
         return vec![files];
     }
-    let mut said: Vec<(Said, ProfileFile)> = files.into_iter().map(|file| (Said::of(&file), file)).collect();
-    let world = said.first().and_then(|(first, _)| first.world);
-    if said.iter().all(|(said, _)| said.rank.is_some() && said.world == world) {
-        said.sort_by_key(|(said, _)| said.end_ns.or(said.start_ns));
-        return rounds(said);
+    let mut origins: Vec<(FileOrigin, ProfileFile)> =
+        files.into_iter().map(|file| (FileOrigin::of(&file), file)).collect();
+    let world_size = origins.first().and_then(|(first, _)| first.world_size);
+    if origins.iter().all(|(origin, _)| origin.rank.is_some() && origin.world_size == world_size) {
+        origins.sort_by_key(|(origin, _)| origin.end_ns.or(origin.start_ns));
+        return rounds(origins);
     }
-    if named { overlapping(said) } else { said.into_iter().map(|(_, file)| vec![file]).collect() }
+    if named { overlapping(origins) } else { origins.into_iter().map(|(_, file)| vec![file]).collect() }
 }
 
 /// Whether names differ only in numbers that follow a word such as `rank`.
@@ -165,34 +166,34 @@ fn last_word(text: &str) -> String {
 }
 
 /// Ranks in the order in which they were written: a rank that comes again starts the next recording.
-fn rounds(said: Vec<(Said, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
+fn rounds(origins: Vec<(FileOrigin, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
     let mut rounds: Vec<(BTreeSet<Option<u64>>, Vec<ProfileFile>)> = Vec::new();
-    for (said, file) in said {
+    for (origin, file) in origins {
         match rounds.last_mut() {
-            Some((ranks, files)) if !ranks.contains(&said.rank) => {
-                ranks.insert(said.rank);
+            Some((ranks, files)) if !ranks.contains(&origin.rank) => {
+                ranks.insert(origin.rank);
                 files.push(file);
             }
-            _ => rounds.push((BTreeSet::from([said.rank]), vec![file])),
+            _ => rounds.push((BTreeSet::from([origin.rank]), vec![file])),
         }
     }
     rounds.into_iter().map(|(_, files)| files).collect()
 }
 
 /// Splits files where their times have a gap. If the times of one are unknown, nothing contradicts.
-fn overlapping(mut said: Vec<(Said, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
-    if said.iter().any(|(said, _)| said.start_ns.is_none() || said.end_ns.is_none()) {
-        return vec![said.into_iter().map(|(_, file)| file).collect()];
+fn overlapping(mut origins: Vec<(FileOrigin, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
+    if origins.iter().any(|(origin, _)| origin.start_ns.is_none() || origin.end_ns.is_none()) {
+        return vec![origins.into_iter().map(|(_, file)| file).collect()];
     }
-    said.sort_by_key(|(said, _)| said.start_ns);
+    origins.sort_by_key(|(origin, _)| origin.start_ns);
     let mut groups: Vec<(Option<i64>, Vec<ProfileFile>)> = Vec::new();
-    for (said, file) in said {
+    for (origin, file) in origins {
         match groups.last_mut() {
-            Some((end, files)) if said.start_ns <= *end => {
-                *end = said.end_ns.max(*end);
+            Some((end, files)) if origin.start_ns <= *end => {
+                *end = origin.end_ns.max(*end);
                 files.push(file);
             }
-            _ => groups.push((said.end_ns, vec![file])),
+            _ => groups.push((origin.end_ns, vec![file])),
         }
     }
     groups.into_iter().map(|(_, files)| files).collect()
@@ -200,26 +201,26 @@ fn overlapping(mut said: Vec<(Said, ProfileFile)>) -> Vec<Vec<ProfileFile>> {
 
 /// What a file says of itself at its beginning and in its name.
 #[derive(Default)]
-struct Said {
+struct FileOrigin {
     rank: Option<u64>,
-    world: Option<u64>,
+    world_size: Option<u64>,
     /// When its first events started, in nanoseconds since 1970.
     start_ns: Option<i64>,
     /// When it was written, after its last event.
     end_ns: Option<i64>,
 }
 
-impl Said {
+impl FileOrigin {
     /// With what the reader of the file knows. Only local files are opened for it: others would be copied as a whole.
-    fn in_full(file: &ProfileFile) -> Said {
-        let said = Said::of(file);
+    fn in_full(file: &ProfileFile) -> FileOrigin {
+        let origin = FileOrigin::of(file);
         let ask = || {
             let (reader, _) = reader_of(&file.path).ok().filter(|_| file.path.is_file())?;
             reader?.recorded(&Input::open(&file.path).ok()?)
         };
-        match said.recorded().filter(|time| time.end_ns.is_some()).or_else(ask) {
-            Some(time) => Said { start_ns: Some(time.start_ns), end_ns: time.end_ns, ..said },
-            None => said,
+        match origin.recorded().filter(|time| time.end_ns.is_some()).or_else(ask) {
+            Some(time) => FileOrigin { start_ns: Some(time.start_ns), end_ns: time.end_ns, ..origin },
+            None => origin,
         }
     }
 
@@ -227,16 +228,18 @@ impl Said {
         Some(Recorded { start_ns: self.start_ns?, end_ns: self.end_ns })
     }
 
-    fn of(file: &ProfileFile) -> Said {
+    fn of(file: &ProfileFile) -> FileOrigin {
         let end_ns = written_ns(&file_name(&file.path));
-        let Ok((_, head)) = reader_of(&file.path) else { return Said { end_ns, ..Said::default() } };
+        let Ok((_, head)) = reader_of(&file.path) else {
+            return FileOrigin { end_ns, ..FileOrigin::default() };
+        };
         let info = after(&head, b"\"distributedInfo\"").map(|at| &at[..at.len().min(4_096)]);
         let number = |key: &[u8]| info.and_then(|info| after(info, key)).and_then(leading_number);
         let count = |key: &[u8]| number(key).filter(|count| *count >= 0.0).map(|count| count as u64);
         let base = after(&head, b"\"baseTimeNanoseconds\"").and_then(leading_number).unwrap_or(0.0);
         let first = after(&head, b"\"ts\"").and_then(leading_number);
         let start_ns = first.map(|ts| (base + ts * 1e3) as i64).filter(|start| *start >= EPOCH_NS);
-        Said { rank: count(b"\"rank\""), world: count(b"\"world_size\""), start_ns, end_ns }
+        FileOrigin { rank: count(b"\"rank\""), world_size: count(b"\"world_size\""), start_ns, end_ns }
     }
 }
 
@@ -271,10 +274,10 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::super::{Session, discover};
+    use super::super::{SessionFiles, discover};
 
     fn found(folder: &Path) -> Vec<Vec<String>> {
-        let names = |session: &Session| session.files.iter().map(|file| file.host.clone()).collect();
+        let names = |session: &SessionFiles| session.files.iter().map(|file| file.host.clone()).collect();
         let mut all: Vec<Vec<String>> =
             discover(&[folder.to_owned()]).unwrap().sessions.iter().map(names).collect();
         all.sort();
@@ -332,7 +335,7 @@ mod tests {
     fn runs(folder: &Path, names: &[&str]) -> Vec<Vec<String>> {
         let paths: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
         let names =
-            |session: &Session| session.files.iter().map(|file| super::file_name(&file.path)).collect();
+            |session: &SessionFiles| session.files.iter().map(|file| super::file_name(&file.path)).collect();
         discover(&paths).unwrap().sessions.iter().map(names).collect()
     }
 

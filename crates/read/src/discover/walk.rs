@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, Session, add_closed, closed, file_name,
+    Discovery, Known, Lookalike, PROFILE_NAMES, ProfileFile, SessionFiles, add_closed, closed, file_name,
     is_within, join_runs, joined, name_parts, newest_first, runs_of, sessions_of, table_folder,
 };
 use crate::error::ReadError;
@@ -135,7 +135,7 @@ impl Search<'_> {
 impl Finds {
     /// The sessions among the finds. Several paths that were recorded together are one session.
     pub(super) fn grouped(mut self, together: bool) -> Discovery {
-        let mut sessions: Vec<Session> = if together {
+        let mut sessions: Vec<SessionFiles> = if together {
             let mut chosen = Vec::new();
             for &start in self.starts.iter().rev() {
                 let found = self.found.split_off(start);

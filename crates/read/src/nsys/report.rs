@@ -16,8 +16,8 @@ use stepscope_trace::{Delivers, Format, Trace};
 
 use super::NsysReader;
 use crate::files::shell_word;
-use crate::kept::{cache_folder, create_cache, restrict};
 use crate::{Input, Progress, ReadError, Reader, files};
+use stepscope_storage::{cache_folder, create_cache, restrict};
 
 /// First bytes of every report.
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report";

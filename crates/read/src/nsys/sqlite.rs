@@ -34,7 +34,7 @@ pub(super) type Opened = Pinned<Connection>;
 /// Large files are read from the map: SQLite's own map would have no guard against a file that shrinks.
 pub(super) fn open(input: &Input) -> Result<(Opened, u64), ReadError> {
     // SQLite takes its allocator before the first connection, which may be this one.
-    crate::sqlite_memory::prepare();
+    stepscope_sqlite::prepare();
     let (raw, nothing) = (input.raw(), Bytes::fixed(&[]));
     let large = !input.is_compressed() && raw.len() >= COPY_BELOW && Pages::of(raw).missing() == 0;
     let opened = if large && raw.get(VERSIONS) != Some(&WITH_LOG) {

@@ -14,7 +14,7 @@ use crate::style::Style;
 
 /// One run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct CommandRun {
     /// From start to end, in milliseconds.
     pub wall_ms: f64,
     /// User processor time.
@@ -29,7 +29,7 @@ pub struct Run {
     pub signal: Option<i32>,
 }
 
-impl Run {
+impl CommandRun {
     fn failure(&self) -> Option<String> {
         match (self.exit_code, self.signal) {
             (Some(0), _) => None,
@@ -64,7 +64,7 @@ pub struct Side {
     /// The command line as given.
     pub command: String,
     /// Its runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CommandRun>,
     /// Summary of the wall times; `None` if there was no run.
     pub wall: Option<Summary>,
     /// Median user processor time.
@@ -171,7 +171,7 @@ fn work_headline(work: &Compared) -> Option<String> {
 fn failures(commands: &Commands) -> String {
     let several = commands.sides.len() > 1;
     let sides = commands.sides.iter().enumerate().filter_map(|(place, side)| {
-        let mut kinds: Vec<String> = side.runs.iter().filter_map(Run::failure).collect();
+        let mut kinds: Vec<String> = side.runs.iter().filter_map(CommandRun::failure).collect();
         let failed = kinds.len();
         kinds.sort();
         kinds.dedup();

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_diagnose::compare::{CategoryDelta, Comparison, FindingKey, Run};
+use stepscope_diagnose::compare::{CategoryDelta, ComparedRun, Comparison, FindingKey};
 use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
@@ -21,7 +21,12 @@ use crate::report::html::{Section, html_page};
 const OPS: usize = 200;
 
 /// Writes the page. The runs are the ones that were compared.
-pub fn write_html(comparison: &Comparison, base: &[Run], new: &[Run], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_html(
+    comparison: &Comparison,
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let sections = [
         Section::new("", overview(comparison)),
         Section::new("Step durations", steps(comparison, base, new)),
@@ -59,14 +64,19 @@ fn overview(comparison: &Comparison) -> Html {
     body
 }
 
-fn steps(comparison: &Comparison, base: &[Run], new: &[Run]) -> Html {
+fn steps(comparison: &Comparison, base: &[ComparedRun], new: &[ComparedRun]) -> Html {
     let Some(median) = &comparison.median else { return Html::new() };
-    let side = |name, class, runs: &[Run], median_ms| Side { name, class, steps_ms: sorted(runs), median_ms };
+    let side = |name, class, runs: &[ComparedRun], median_ms| Side {
+        name,
+        class,
+        steps_ms: sorted(runs),
+        median_ms,
+    };
     drawing(&[side("BASE", "base", base, median.base_ms), side("NEW", "new", new, median.new_ms)])
 }
 
 /// All steps of the runs, shortest first.
-fn sorted(runs: &[Run]) -> Vec<f64> {
+fn sorted(runs: &[ComparedRun]) -> Vec<f64> {
     let mut all: Vec<f64> = runs.iter().flat_map(|run| run.steps_ms.iter().copied()).collect();
     all.sort_by(f64::total_cmp);
     all
@@ -227,7 +237,7 @@ fn counts(base: f64, new: f64) -> String {
     if base == new { base } else { format!("{base}\u{a0}→\u{a0}{new}") }
 }
 
-fn recordings(base: &[Run], new: &[Run]) -> Html {
+fn recordings(base: &[ComparedRun], new: &[ComparedRun]) -> Html {
     let of = |name: &'static str| move |run| (name, run);
     let rows: Vec<Vec<Value>> = base
         .iter()
@@ -257,8 +267,8 @@ mod tests {
 
     const HOSTILE: &str = "</code><script>alert(\"x\")</script>'&";
 
-    fn run(step_ms: f64) -> Run {
-        Run {
+    fn run(step_ms: f64) -> ComparedRun {
+        ComparedRun {
             label: format!("{HOSTILE}{step_ms}"),
             steps_ms: (0..40).map(|n| step_ms * (1.0 + f64::from(n % 5) / 100.0)).collect(),
             ops: vec![OpTime {
@@ -269,11 +279,11 @@ mod tests {
                 count_per_step: 1.0,
             }],
             findings: vec![FindingKey { id: "retracing".to_owned(), subject: Some(HOSTILE.to_owned()) }],
-            ..Run::default()
+            ..ComparedRun::default()
         }
     }
 
-    fn page(base: &[Run], new: &[Run]) -> String {
+    fn page(base: &[ComparedRun], new: &[ComparedRun]) -> String {
         let mut out = Vec::new();
         write_html(&compare(base, new, Margins::default()), base, new, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -296,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_side_without_steps_still_gives_a_page() {
-        let page = page(&[run(10.0)], &[Run { label: "empty".to_owned(), ..Run::default() }]);
+        let page = page(&[run(10.0)], &[ComparedRun { label: "empty".to_owned(), ..ComparedRun::default() }]);
         assert!(page.contains("<h1>Not comparable") && !page.contains("<svg") && !page.contains("NaN<"));
     }
 }

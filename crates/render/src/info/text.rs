@@ -289,7 +289,7 @@ fn tracks(hosts: &[HostInfo], style: Style, out: &mut dyn Write) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_analyze::recording::info::{Source, info};
+    use stepscope_analyze::recording::info::{SourceFile, info};
     use stepscope_trace::{Device, DeviceKind, Dur, Kind, ProcessKind, Time, Trace, TraceBuilder, TrackKind};
 
     /// One GPU, and kernels or samples of it.
@@ -313,7 +313,7 @@ mod tests {
     fn first_line(sources: &[(&str, &str, &Trace)]) -> String {
         let source = |&(host, format, trace)| {
             let format = crate::format_named(format);
-            Source { path: host, format, bytes: 1, host, trace }
+            SourceFile { path: host, format, bytes: 1, host, trace }
         };
         headline(&info(&sources.iter().map(source).collect::<Vec<_>>()).hosts)
     }

@@ -85,7 +85,7 @@ fn steps(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     member(out, "p99_ms", moments.map(|moments| moments.p99))?;
     member(out, "stddev_ms", moments.and_then(|moments| moments.stddev))?;
     let uneven =
-        host.filter(|_| moments.is_some_and(|moments| step_times::median_beside(&moments).is_some()));
+        host.filter(|_| moments.is_some_and(|moments| step_times::median_if_different(&moments).is_some()));
     member(out, "uneven", uneven.and_then(step_times::shape))?;
     let name = host.map_or_else(String::new, |host| terms::step_name(&host.how));
     let counted = host.filter(|_| !whole).into_iter().flat_map(|host| host.counted());

@@ -37,7 +37,7 @@ pub fn write_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 fn breakdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let rows = report.by_share();
     let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
-    writeln!(out, "| {} | time | share | |\n|:--|--:|--:|:--|", report.whole())?;
+    writeln!(out, "| {} | time | share | |\n|:--|--:|--:|:--|", report.breakdown_of())?;
     for (category, ms, share) in rows {
         let filled = if largest > 0.0 { (share / largest * BAR as f64).round() as usize } else { 0 };
         let bar = "█".repeat(filled.min(BAR));

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use stepscope_analyze::curves::pace::Why;
 use stepscope_analyze::curves::place::{Placed, Typical};
-use stepscope_results::report::RunBeside;
+use stepscope_results::report::LoggedRun;
 use stepscope_results::words::quoted;
 
 use crate::format::{duration_ms, thousands};
 use crate::scalars::{unit, why};
 
 /// The place in one sentence; unknown is said as unknown.
-pub(super) fn words(run: &RunBeside) -> String {
+pub(super) fn words(run: &LoggedRun) -> String {
     let name = quoted(&run.name);
     let Some(placed) = &run.placed else {
         return match (run.has_pace, run.has_clock) {
@@ -59,7 +59,7 @@ fn typical(placed: &Placed) -> String {
 }
 
 /// The place as a member of the document.
-pub(super) fn json(run: &RunBeside) -> Value {
+pub(super) fn json(run: &LoggedRun) -> Value {
     let typical = |typical: Typical| match typical {
         Typical::Yes => "yes",
         Typical::Slower => "slower",
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    fn run(there_s: Option<f64>, typical: Option<Typical>) -> RunBeside {
+    fn run(there_s: Option<f64>, typical: Option<Typical>) -> LoggedRun {
         let placed = Placed {
             run: "train".to_owned(),
             tag: "loss".to_owned(),
@@ -100,7 +100,7 @@ mod tests {
             typical,
             pause: there_s.is_none().then_some(Why::Evaluation),
         };
-        RunBeside {
+        LoggedRun {
             name: "train".to_owned(),
             has_pace: true,
             has_clock: true,
@@ -128,7 +128,7 @@ mod tests {
         );
         assert!(words(&run(Some(0.02), None)).contains("too little is logged to say"));
         let without =
-            |has_clock, has_pace| words(&RunBeside { has_clock, has_pace, placed: None, ..run(None, None) });
+            |has_clock, has_pace| words(&LoggedRun { has_clock, has_pace, placed: None, ..run(None, None) });
         assert!(without(false, true).contains("no time of day"));
         assert!(without(true, true).contains("logged nothing at the time"));
         assert!(without(true, false).contains("too little"));

@@ -89,7 +89,7 @@ impl Page<'_> {
         // Profiled kernels are nothing but compute.
         let rows = if report.only(Delivers::Counters) { Vec::new() } else { report.by_share() };
         let Some(&(_, _, largest)) = rows.first() else { return Ok(()) };
-        self.heading(&format!("where the {} goes", report.whole()))?;
+        self.heading(&format!("where the {} goes", report.breakdown_of()))?;
         let (shown, small): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, share)| *share >= SMALL);
         for (category, ms, share) in shown {
             self.bar(category, ms, share, largest)?;

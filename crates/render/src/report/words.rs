@@ -147,7 +147,8 @@ pub(super) fn step_line(report: &Report) -> Vec<String> {
         count => {
             let (high, name) =
                 if count < STEPS_FOR_P90 { (moments.max, "longest") } else { (moments.p90, "p90") };
-            let usual = step_times::median_beside(&moments).map(|ms| format!("{} median", duration_ms(ms)));
+            let usual =
+                step_times::median_if_different(&moments).map(|ms| format!("{} median", duration_ms(ms)));
             let mean = format!("{} mean", duration_ms(moments.mean));
             let high = format!("{} {name}", duration_ms(high));
             [Some(mean), usual, step_times::shape(host), Some(high)].into_iter().flatten().collect()

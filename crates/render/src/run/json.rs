@@ -53,7 +53,7 @@ fn steps(steps: &RunSteps) -> Value {
     let (origin, tag) = match &steps.source {
         StepSource::Lines => ("lines", None),
         StepSource::Events(tag) => ("events", Some(tag)),
-        StepSource::Said => ("said", None),
+        StepSource::Reported => ("said", None),
         StepSource::Inside => ("inside", None),
     };
     let observed = |&(step, count, end_s, ms, warm_up): &(u64, u64, f64, f64, bool)| json!({ "step": step, "steps": count, "end_s": end_s, "ms": ms, "warm_up": warm_up });

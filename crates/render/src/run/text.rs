@@ -155,11 +155,11 @@ fn counted(steps: &RunSteps) -> String {
     let from = match &steps.source {
         StepSource::Lines => "timed from its output".to_owned(),
         StepSource::Events(tag) => format!("timed from the scalar {tag} in its event files"),
-        StepSource::Said => "as reported by the program, not timed".to_owned(),
+        StepSource::Reported => "as reported by the program, not timed".to_owned(),
         StepSource::Inside => "timed inside the program".to_owned(),
     };
     let mut text = format!("{}, {from}", plural(steps.count, what.0, what.1));
-    if steps.source != StepSource::Said {
+    if steps.source != StepSource::Reported {
         text += &format!("; first step seen after {}", duration_ms(steps.first_s * 1e3));
     }
     if steps.steady && steps.warm_up > 0 {
@@ -190,7 +190,7 @@ fn unsteady(steps: &RunSteps) -> String {
 }
 
 fn times(steps: &RunSteps) -> String {
-    if steps.source == StepSource::Said {
+    if steps.source == StepSource::Reported {
         // Percentiles of running means would be figures of nothing.
         let mean = duration_ms(steps.mean_ms);
         return format!("{mean} in the mean, as the program prints it; its own mean may include the warm-up");
@@ -206,7 +206,7 @@ fn times(steps: &RunSteps) -> String {
 
 /// The step time that the program reports, if it differs.
 fn own(steps: &RunSteps) -> Option<String> {
-    let own = steps.own_ms.filter(|_| steps.source != StepSource::Said && !steps.examples)?;
+    let own = steps.own_ms.filter(|_| steps.source != StepSource::Reported && !steps.examples)?;
     let differs =
         (own / steps.mean_ms - 1.0).abs() > DIFFERS && (own / steps.median_ms - 1.0).abs() > DIFFERS;
     differs.then(|| {
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_mean_of_the_program_is_not_passed_off_as_measured_steps() {
         let mut page = page();
-        page.steps.as_mut().unwrap().source = StepSource::Said;
+        page.steps.as_mut().unwrap().source = StepSource::Reported;
         let told = text(&page).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("step time 36.0 ms in the mean, as the program prints it"), "{told}");
         assert!(!told.contains("p90"), "{told}");

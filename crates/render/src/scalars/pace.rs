@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use stepscope_analyze::curves::RunCurves;
-use stepscope_analyze::curves::pace::{Pace, Pause, Source, Unit, Why};
+use stepscope_analyze::curves::pace::{Pace, PaceSource, Pause, Unit, Why};
 use stepscope_diagnose::runs::{Change, Course};
 use stepscope_diagnose::{RunVerdict, Severity};
 
@@ -68,8 +68,8 @@ pub fn sentence(run: &RunCurves) -> Option<String> {
     let pace = run.pace.as_ref()?;
     let times = [pace.typical_s, pace.fast_s, pace.slow_s].map(|seconds| duration_ms(seconds * 1e3));
     let by = match pace.source {
-        Source::Clock => "by the times of",
-        Source::Said => "as logged in",
+        PaceSource::Clock => "by the times of",
+        PaceSource::Logged => "as logged in",
     };
     let mut said = format!(
         "{}: one {} takes {} (most: {} to {}), {by} `{}`",
@@ -95,8 +95,10 @@ pub fn sentence(run: &RunCurves) -> Option<String> {
 /// The rate over the whole curve, as the table has it, where pauses and slow stretches make it another figure.
 fn overall(run: &RunCurves, pace: &Pace) -> Option<String> {
     let curve = run.curves.iter().find(|curve| curve.tag == pace.tag)?;
-    let rate =
-        curve.curve.steps_per_second.filter(|_| pace.source == Source::Clock && pace.unit == Unit::Step)?;
+    let rate = curve
+        .curve
+        .steps_per_second
+        .filter(|_| pace.source == PaceSource::Clock && pace.unit == Unit::Step)?;
     let differs = (rate * pace.typical_s - 1.0).abs() > DIFFERS;
     differs.then(|| {
         let each = duration_ms(1e3 / rate);
@@ -196,10 +198,10 @@ pub(crate) fn unit(unit: Unit) -> &'static str {
     }
 }
 
-fn source(source: Source) -> &'static str {
+fn source(source: PaceSource) -> &'static str {
     match source {
-        Source::Clock => "clock",
-        Source::Said => "logged",
+        PaceSource::Clock => "clock",
+        PaceSource::Logged => "logged",
     }
 }
 

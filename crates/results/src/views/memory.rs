@@ -1,7 +1,7 @@
 //! `stepscope memory`: what was live at each allocator's peak, memory use over time, and whether it grows.
 
 pub mod change;
-mod kept;
+mod growth;
 mod rows;
 
 use serde_json::json;
@@ -165,7 +165,7 @@ pub fn answer(hosts: &dyn Hosts, question: Question) -> Table {
     let mut held: Vec<HeldAt> = held.into_iter().flatten().collect();
     held.sort_by(|a, b| b.in_use.cmp(&a.in_use).then_with(|| (&a.host, &a.name).cmp(&(&b.host, &b.name))));
     let mut table = match question {
-        Question { kept: true, .. } => kept::table(&memory),
+        Question { kept: true, .. } => growth::table(&memory),
         _ if plain => table(&memory),
         Question { by, at, .. } => held_table(&memory, &held, by, at),
     };

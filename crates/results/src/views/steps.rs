@@ -132,7 +132,7 @@ fn ordinary(host: &HostSummary) -> Option<(f64, f64)> {
 fn headline(summary: &Summary) -> String {
     match (summary.step_ms, summary.bound()) {
         (Some(moments @ Moments { mean, p90, p99, stddev, .. }), Some(host)) => {
-            let median = step_times::median_beside(&moments)
+            let median = step_times::median_if_different(&moments)
                 .map_or(String::new(), |median| format!("median {}, ", duration_ms(median)));
             let spread = stddev
                 .map_or(String::new(), |spread| format!(", standard deviation {}", duration_ms(spread)));

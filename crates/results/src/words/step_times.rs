@@ -14,7 +14,7 @@ use crate::format::duration_ms;
 const DIFFERS: f64 = 0.05;
 
 /// The median step in milliseconds, if the mean does not stand for it.
-pub fn median_beside(moments: &Moments) -> Option<f64> {
+pub fn median_if_different(moments: &Moments) -> Option<f64> {
     Some(moments.median).filter(|median| (moments.mean - median).abs() > DIFFERS * median)
 }
 

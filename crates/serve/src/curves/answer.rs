@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use stepscope_analyze::curves::pace::Pace;
 use stepscope_analyze::curves::smooth::smoothed;
-use stepscope_analyze::curves::thin::{Over, Window, thin};
+use stepscope_analyze::curves::thin::{ChartWindow, Over, thin};
 use stepscope_render::scalars;
 use stepscope_trace::series::{OtherKind, RunLog, Series};
 
@@ -147,7 +147,7 @@ pub(crate) fn points(curves: &Curves, query: &Query) -> Result<Vec<u8>, Refusal>
     let weight = if weight.is_finite() { weight.clamp(0.0, 0.999) } else { 0.0 };
     let pixels = query.number_or("pixels", 600_usize)?.clamp(LEAST_PIXELS, MOST_PIXELS);
     let each = (POINTS / 4 / runs.len().max(1)).clamp(LEAST_PIXELS, pixels);
-    let window = Window { over, range, pixels: each };
+    let window = ChartWindow { over, range, pixels: each };
     let version = curves.shelf().version;
     let lines: Vec<Line> = runs
         .par_iter()
@@ -159,7 +159,7 @@ pub(crate) fn points(curves: &Curves, query: &Query) -> Result<Vec<u8>, Refusal>
     Ok(write(&lines, json!({"tag": tag, "version": version})))
 }
 
-fn line(run: usize, version: u64, series: &Series, window: Window, weight: f64) -> Line {
+fn line(run: usize, version: u64, series: &Series, window: ChartWindow, weight: f64) -> Line {
     let smooth = smoothed(&series.values, weight);
     let kept = thin(series, window);
     let pick = |column: &[f64]| kept.iter().filter_map(|&at| column.get(at).copied()).collect();

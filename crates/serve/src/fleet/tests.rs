@@ -8,7 +8,7 @@ use serde_json::Value;
 use stepscope_fleet::{Options, Workers, partial, plan};
 
 use super::{Fleet, FleetOptions};
-use crate::store::{Limits, Source, Store};
+use crate::store::{Limits, SessionSource, Store};
 
 /// A job with three hosts, one of which is slow, and another job.
 fn logs() -> tempfile::TempDir {
@@ -41,7 +41,7 @@ fn profile(fixture: &str) -> PathBuf {
 fn store(path: &Path) -> Arc<Store> {
     let limits = Limits { sessions: 4, bytes: u64::MAX, load: Duration::from_secs(600) };
     let options = FleetOptions { cache: None, ..FleetOptions::default() };
-    Store::with_fleet(Source::Paths(vec![path.to_owned()]), limits, options).unwrap()
+    Store::with_fleet(SessionSource::Paths(vec![path.to_owned()]), limits, options).unwrap()
 }
 
 /// Asks until there is an answer.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stepscope_read::files;
-use stepscope_read::kept::{append_cached, cache_folder, write_cached};
+use stepscope_storage::{append_cached, cache_folder, write_cached};
 
 use super::summary::Summary;
 use crate::store::Fingerprint;

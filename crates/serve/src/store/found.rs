@@ -9,7 +9,7 @@ use stepscope_read::files;
 use stepscope_session::{Problem, ResolvedSession, SAMPLE_HOST, SAMPLE_NAME, all_sessions_again, sample};
 use stepscope_trace::Delivers;
 
-use super::Source;
+use super::SessionSource;
 
 /// State of a session's files: path, size, modification time.
 pub(crate) type Fingerprint = Vec<(PathBuf, u64, Option<SystemTime>)>;
@@ -88,7 +88,7 @@ const THOROUGH: Duration = Duration::from_secs(60);
 /// Searches for sessions repeatedly. What did not change is not looked at twice.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    source: Source,
+    source: SessionSource,
     places: Vec<(Vec<PathBuf>, Known)>,
     /// Number of searches in a row that found nothing new.
     quiet: u32,
@@ -97,10 +97,10 @@ pub(crate) struct Finder {
 
 impl Finder {
     /// Nothing is searched yet.
-    pub(crate) fn new(source: &Source) -> Self {
+    pub(crate) fn new(source: &SessionSource) -> Self {
         let places = match source {
-            Source::Paths(paths) => places(paths),
-            Source::Sample => Vec::new(),
+            SessionSource::Paths(paths) => places(paths),
+            SessionSource::Sample => Vec::new(),
         };
         let places = places.into_iter().map(|place| (place, Known::default())).collect();
         Finder { source: source.clone(), places, quiet: 0, thorough: None }
@@ -110,7 +110,7 @@ impl Finder {
     /// searches. Sessions from different paths stay separate, so that they can be compared. File times do not decide the
     /// order of paths: copying changes them.
     pub(crate) fn look(&mut self) -> Result<Option<Vec<Find>>, Problem> {
-        let Source::Paths(paths) = &self.source else { return Ok(Some(vec![Find::sample()])) };
+        let SessionSource::Paths(paths) = &self.source else { return Ok(Some(vec![Find::sample()])) };
         let several = paths.len() > 1;
         let thorough = self.thorough.is_none_or(|last| last.elapsed() > THOROUGH);
         if thorough {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stepscope_render::words::serve as words;
+use crate::words;
 use stepscope_session::{Cause, Problem};
 
 use super::limits::{Limits, anonymous_bytes};

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use serde_json::json;
-use stepscope_diagnose::compare::Run;
+use stepscope_diagnose::compare::ComparedRun;
 use stepscope_session::Problem;
 
 use crate::curves::{Curves, ProfileAt};
@@ -49,7 +49,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Where sessions come from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum SessionSource {
     /// Files and folders.
     Paths(Vec<PathBuf>),
     /// The sample in the binary.
@@ -59,7 +59,7 @@ pub enum Source {
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Store {
-    source: Source,
+    source: SessionSource,
     limits: Limits,
     shelf: Mutex<Shelf>,
     finder: Mutex<Finder>,
@@ -72,13 +72,13 @@ pub(crate) struct Store {
 
 impl Store {
     /// Searches for sessions once. A missing path is an error; a folder without profiles is not.
-    pub(crate) fn find(source: Source, limits: Limits) -> Result<Arc<Self>, Problem> {
+    pub(crate) fn find(source: SessionSource, limits: Limits) -> Result<Arc<Self>, Problem> {
         Store::with_fleet(source, limits, FleetOptions::default())
     }
 
     /// The same with options for the fleet.
     pub(crate) fn with_fleet(
-        source: Source,
+        source: SessionSource,
         limits: Limits,
         options: FleetOptions,
     ) -> Result<Arc<Self>, Problem> {
@@ -89,8 +89,8 @@ impl Store {
         let entries = found.into_iter().map(|find| Entry::new(find, false)).collect();
         let shelf = Mutex::new(Shelf { entries, order, ..Shelf::default() });
         let roots = match &source {
-            Source::Paths(paths) => paths.clone(),
-            Source::Sample => Vec::new(),
+            SessionSource::Paths(paths) => paths.clone(),
+            SessionSource::Sample => Vec::new(),
         };
         let curves = Arc::new(Curves::of(roots));
         let counted = curves.clone();
@@ -130,7 +130,7 @@ impl Store {
     }
 
     fn is_watching(&self) -> bool {
-        matches!(self.source, Source::Paths(_))
+        matches!(self.source, SessionSource::Paths(_))
     }
 
     /// All sessions as the page lists them, in JSON.
@@ -296,7 +296,7 @@ impl Store {
     }
 
     /// Data of a session for a comparison; computed once, also for sessions that were closed since.
-    pub(crate) async fn run(self: &Arc<Self>, id: usize) -> Result<Arc<Run>, Refusal> {
+    pub(crate) async fn run(self: &Arc<Self>, id: usize) -> Result<Arc<ComparedRun>, Refusal> {
         if let Some(run) = self.shelf().entries.get(id).and_then(|entry| entry.run.clone()) {
             return Ok(run);
         }

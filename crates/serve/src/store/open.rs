@@ -16,7 +16,7 @@ use stepscope_analyze::Analysis;
 use stepscope_analyze::devices::collectives::CollectivesPartial;
 use stepscope_analyze::recording::info::{Info, info};
 use stepscope_analyze::session::HostPartial;
-use stepscope_diagnose::compare::Run;
+use stepscope_diagnose::compare::ComparedRun;
 use stepscope_read::Progress;
 use stepscope_results::report::Report;
 use stepscope_session::report::{HostLook, look, report_of};
@@ -228,7 +228,7 @@ impl Opened {
     }
 
     /// Data for a comparison.
-    pub(crate) fn run(&self) -> Result<Run, Refusal> {
+    pub(crate) fn run(&self) -> Result<ComparedRun, Refusal> {
         self.with_hosts(|hosts| run_of(hosts, &self.names.0))
     }
 

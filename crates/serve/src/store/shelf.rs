@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::body::Bytes;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use stepscope_diagnose::compare::Run;
+use stepscope_diagnose::compare::ComparedRun;
 use stepscope_session::Problem;
 
 use super::found::{Find, Fingerprint};
@@ -39,7 +39,7 @@ pub(super) struct Entry {
     /// When it was last requested, counted in requests.
     pub(super) used: u64,
     /// Data for comparisons; kept when the session itself is closed.
-    pub(super) run: Option<Arc<Run>>,
+    pub(super) run: Option<Arc<ComparedRun>>,
 }
 
 impl Entry {

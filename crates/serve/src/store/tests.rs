@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::found::Finder;
 use super::shelf::State;
-use super::{Limits, Opened, Source, Store};
+use super::{Limits, Opened, SessionSource, Store};
 use crate::error::Refusal;
 
 fn write(folder: &Path, name: &str, events: usize) {
@@ -26,7 +26,7 @@ fn write(folder: &Path, name: &str, events: usize) {
 fn store(files: &[&str], limits: Limits) -> (TempDir, Arc<Store>) {
     let folder = TempDir::new().unwrap();
     files.iter().for_each(|name| write(folder.path(), name, 10));
-    let store = Store::find(Source::Paths(vec![folder.path().to_owned()]), limits).unwrap();
+    let store = Store::find(SessionSource::Paths(vec![folder.path().to_owned()]), limits).unwrap();
     (folder, store)
 }
 
@@ -197,7 +197,7 @@ fn a_profile_that_is_overwritten_shows_a_message_and_is_read_again_once_it_is_co
     let bytes = large_profile();
     assert!(bytes.len() > 4 << 20);
     fs::write(&path, &bytes).unwrap();
-    let store = Store::find(Source::Paths(vec![folder.path().to_owned()]), PLENTY).unwrap();
+    let store = Store::find(SessionSource::Paths(vec![folder.path().to_owned()]), PLENTY).unwrap();
     run(async {
         let before = opened(&store, 0, true).await.unwrap();
         // As `cp` does: the file is emptied, then written.
@@ -248,7 +248,7 @@ fn several_paths_are_listed_as_given_whatever_their_file_times() {
     let early = std::time::SystemTime::UNIX_EPOCH;
     let order = |paths: [&TempDir; 2]| -> Vec<(String, u64)> {
         let paths = paths.map(|path| path.path().to_owned()).to_vec();
-        let list = Store::find(Source::Paths(paths), PLENTY).unwrap();
+        let list = Store::find(SessionSource::Paths(paths), PLENTY).unwrap();
         let list = listed(&list);
         let sessions = list["sessions"].as_array().unwrap().iter();
         let told = |one: &serde_json::Value| {
@@ -291,13 +291,13 @@ fn several_paths_are_several_places_and_a_missing_one_is_an_error() {
     write(one.path(), "run.json", 5);
     write(two.path(), "run.json", 6);
     let paths = vec![one.path().to_owned(), two.path().to_owned(), one.path().join("run.json")];
-    let store = Store::find(Source::Paths(paths), PLENTY).unwrap();
+    let store = Store::find(SessionSource::Paths(paths), PLENTY).unwrap();
     assert_eq!(store.len(), 2, "the file named twice is there once");
     let list = listed(&store);
     let names: Vec<&str> =
         list["sessions"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert!(names.iter().all(|name| name.ends_with("run.json")) && names[0] != names[1], "{names:?}");
-    let missing = Store::find(Source::Paths(vec![one.path().join("nowhere")]), PLENTY).unwrap_err();
+    let missing = Store::find(SessionSource::Paths(vec![one.path().join("nowhere")]), PLENTY).unwrap_err();
     assert!(missing.to_string().contains("nowhere"));
 }
 
@@ -318,7 +318,7 @@ fn runs_that_are_named_file_by_file_are_one_session() {
     for (step, name) in (0..).zip(names) {
         fs::write(file(name), stepscope_testkit::tfprof::run(step, 40)).unwrap();
     }
-    let source = Source::Paths(names.iter().map(|name| file(name)).collect());
+    let source = SessionSource::Paths(names.iter().map(|name| file(name)).collect());
     let found = Finder::new(&source).look().unwrap().unwrap();
     let mut runs: Vec<usize> = found.iter().map(|find| find.runs().len()).collect();
     runs.sort_unstable();

@@ -1,7 +1,7 @@
 //! A model of classic TensorFlow: its graph, its runs, its op log and its checkpoint, read and put together for the
-//! views of tfprof. The command line names the files; the page takes those that lie beside a run ([`ModelFiles::beside`]).
+//! views of tfprof. The command line names the files; the page takes those that lie beside a run ([`ModelFiles::found_near`]).
 
-mod beside;
+mod find_files;
 
 use std::path::{Path, PathBuf};
 

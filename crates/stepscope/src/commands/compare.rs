@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use stepscope_analyze::Selection;
-use stepscope_diagnose::compare::{Comparison, Margins, Run, compare};
+use stepscope_diagnose::compare::{ComparedRun, Comparison, Margins, compare};
 use stepscope_render::compare as render;
 use stepscope_render::format::printable;
 use stepscope_session::side::run_of;
@@ -73,8 +73,8 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 
 /// Both sides, as they were read.
 pub(crate) struct Sides {
-    pub(crate) base: Vec<Run>,
-    pub(crate) new: Vec<Run>,
+    pub(crate) base: Vec<ComparedRun>,
+    pub(crate) new: Vec<ComparedRun>,
     pub(crate) margins: Margins,
     /// `Done`, or `Damaged` where a file was.
     pub(crate) exit: Exit,
@@ -98,7 +98,7 @@ impl Sides {
 
 /// One recording, read.
 pub(crate) struct HostProfile {
-    run: Run,
+    run: ComparedRun,
     exit: Exit,
 }
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use stepscope_analyze::Selection;
 use stepscope_read::Progress;
-use stepscope_serve::{FleetOptions, Source};
+use stepscope_serve::{FleetOptions, SessionSource};
 use stepscope_session::report::judge_drawn;
 use stepscope_session::{PerHost, SAMPLE_HOST, sample};
 
@@ -35,6 +35,6 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
 
 /// Serves the page for the sample.
 pub(crate) fn serve(place: &PlaceArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let server = place.start(Source::Sample, FleetOptions::default())?;
+    let server = place.start(SessionSource::Sample, FleetOptions::default())?;
     place.run(server, "the sample", terminal)
 }

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
-use crate::whole::save;
+use crate::write_file::save;
 
 /// Export formats.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]

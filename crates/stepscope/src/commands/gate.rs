@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::Category;
-use stepscope_diagnose::compare::{Comparison, Run, Work};
+use stepscope_diagnose::compare::{ComparedRun, Comparison, Work};
 use stepscope_diagnose::gate::{Gate, Limits, Metric, Outcome, gate, gate_by_default};
 use stepscope_diagnose::rules::RULES;
 use stepscope_render::gate::{self as render, Judgement};
@@ -21,7 +21,7 @@ use super::compare::{Sides, SidesArgs, percent};
 use crate::failure::Failure;
 use crate::near::near;
 use crate::output::Terminal;
-use crate::whole::{append, save, unwritable};
+use crate::write_file::{append, save, unwritable};
 
 /// What to do about a file that cannot be written.
 const TODO: &str = "choose a file in an existing folder";
@@ -173,7 +173,7 @@ impl GateArgs {
     }
 
     /// Holds what was asked for against the limits: the mean step and the work beside it, if nothing else was.
-    fn judge(&self, base: &[Run], new: &[Run], comparison: &Comparison) -> Gate {
+    fn judge(&self, base: &[ComparedRun], new: &[ComparedRun], comparison: &Comparison) -> Gate {
         if self.metric.is_empty() {
             gate_by_default(base, new, comparison, self.limits())
         } else {

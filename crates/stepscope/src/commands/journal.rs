@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
-use crate::whole::{append, unwritable};
+use crate::write_file::{append, unwritable};
 
 /// Default location of the journal: the current folder, never beside the profiles.
 const DEFAULT_FILE: &str = "stepscope.journal";

@@ -113,7 +113,7 @@ impl MemoryOptions {
     ) -> Result<(Memory, Option<u64>, Vec<Problem>), Problem> {
         let needed = self.fit.is_some() && self.batch.is_none();
         let read = |hosts: &Hosts<'_>| {
-            let memory = hosts.whole(memory)?;
+            let memory = hosts.over_whole_recording(memory)?;
             let batch = if needed { run_of(hosts, "")?.setting.batch_size } else { None };
             Ok((memory, batch))
         };

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
-use crate::whole::save;
+use crate::write_file::save;
 
 /// The output format of the report.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
     let look = |profile, only| load::look_at(profile, selection, only, form.html.is_some());
-    let (report, problems) = judge_drawn(load::looked(wanted, terminal, look)?, targets)?;
+    let (report, problems) = judge_drawn(load::analyse_hosts(wanted, terminal, look)?, targets)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))
 }

@@ -24,7 +24,8 @@ use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::quantity::duration;
 use crate::screen::guarded;
-use crate::whole::{self, write_whole};
+use crate::write_file;
+use stepscope_storage::write_atomically;
 
 /// Name of the file with the samples of a saved run.
 const SAMPLES_FILE: &str = "samples.csv";
@@ -107,7 +108,7 @@ impl RunArgs {
         }
         let run = self.save.as_ref().map(|folder| folder.join(RUN_FILE)).filter(|_| failed.is_empty());
         for path in run.iter().chain(&self.json) {
-            if let Err(error) = write_whole(path, |out| out.write_all(&document)) {
+            if let Err(error) = write_atomically(path, |out| out.write_all(&document)) {
                 failed.push(unwritable(path, &error));
             }
         }
@@ -176,7 +177,7 @@ fn make_folder(folder: &Path) -> Result<(), Problem> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    whole::unwritable(path, Cause::Usage, error, "choose a writable location")
+    write_file::unwritable(path, Cause::Usage, error, "choose a writable location")
 }
 
 /// Explains why a command did not run; exit codes follow shell conventions.

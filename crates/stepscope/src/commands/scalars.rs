@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Terminal;
 use crate::progress::with_bar;
-use crate::whole::save;
+use crate::write_file::save;
 
 /// Show values logged for TensorBoard (loss, accuracy, throughput): one row per run and tag.
 ///

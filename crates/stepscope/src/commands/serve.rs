@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use stepscope_read::files;
 use stepscope_render::format::plural;
-use stepscope_serve::{FleetOptions, Limits, Options, Server, Source, TokenUse};
+use stepscope_serve::{FleetOptions, Limits, Options, Server, SessionSource, TokenUse};
 use stepscope_session::{Query, ResolvedSession};
 
 use crate::exit::Exit;
@@ -91,7 +91,7 @@ impl ServeArgs {
             [only] => format!("{}", only.display()),
             several => plural(several.len() as u64, "path", "paths"),
         };
-        let server = self.place.start(Source::Paths(self.paths.clone()), FleetOptions::default())?;
+        let server = self.place.start(SessionSource::Paths(self.paths.clone()), FleetOptions::default())?;
         if server.sessions() == 0 && !server.has_fleet() {
             // Same messages as elsewhere. A folder may still get its first profile; a file never does.
             let wanted = Query { paths: self.paths.clone(), ..Query::default() };
@@ -109,7 +109,7 @@ impl ServeArgs {
 }
 
 impl PlaceArgs {
-    pub(crate) fn start(&self, source: Source, fleet: FleetOptions) -> Result<Server, Failure> {
+    pub(crate) fn start(&self, source: SessionSource, fleet: FleetOptions) -> Result<Server, Failure> {
         let limits = Limits::default();
         let limits = Limits { bytes: self.memory.unwrap_or(limits.bytes), load: self.load_time, ..limits };
         let token = match self.token {

@@ -22,9 +22,9 @@ macro_rules! nsight {
                 Column::new("event_id", Holds::Int, "the event").hidden(),
                 Column::new("host", Holds::Text, "its host").hidden(),
             ]),
-            from: From::Rows(|world| {
+            from: From::Rows(|recording| {
                 static DECLARED: Table = $TABLE;
-                rows(world, &DECLARED, Sort::$sort)
+                rows(recording, &DECLARED, Sort::$sort)
             }),
         };
     };

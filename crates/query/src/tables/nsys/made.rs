@@ -5,7 +5,7 @@ use stepscope_trace::{DeviceKind, Form, ProcessKind, StrId};
 
 use crate::cell::Cell;
 use crate::functions::launch_config;
-use crate::world::{Place, World, id, ns, ns_of_length};
+use crate::recording::{Place, Recording, id, ns, ns_of_length};
 
 /// What the rows of a table are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -58,16 +58,16 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn of(world: &World, number: usize, sort: Sort) -> Self {
-        let Some((loaded, _)) = world.each_host().nth(number) else {
+    pub(super) fn of(recording: &Recording, number: usize, sort: Sort) -> Self {
+        let Some((loaded, _)) = recording.each_host().nth(number) else {
             return Made { sort, rows: 0, events: Vec::new(), correlations: Vec::new() };
         };
         let rows = match sort {
             Sort::Strings => loaded.trace.strings().len() * 2,
             Sort::Gpus => loaded.trace.devices().iter().filter(|it| it.kind == DeviceKind::Gpu).count(),
             _ => {
-                let events = events(world, number, sort);
-                let correlations = events.iter().map(|event| correlation(world, *event)).collect();
+                let events = events(recording, number, sort);
+                let correlations = events.iter().map(|event| correlation(recording, *event)).collect();
                 return Made { sort, rows: events.len(), events, correlations };
             }
         };
@@ -78,20 +78,26 @@ impl Made {
         self.rows
     }
 
-    pub(super) fn cell<'a>(&self, world: &'a World, number: usize, row: usize, name: &str) -> Cell<'a> {
+    pub(super) fn cell<'a>(
+        &self,
+        recording: &'a Recording,
+        number: usize,
+        row: usize,
+        name: &str,
+    ) -> Cell<'a> {
         match (self.sort, name) {
-            (Sort::Strings, _) => text(world, number, row, name),
-            (Sort::Gpus, _) => gpu(world, number, row, name),
+            (Sort::Strings, _) => text(recording, number, row, name),
+            (Sort::Gpus, _) => gpu(recording, number, row, name),
             (_, "correlationId") => self.correlations.get(row).copied().flatten().into(),
             _ => {
-                let event = self.events.get(row).and_then(|event| world.event(*event));
-                event.map_or(Cell::Null, |(track, index)| self.of_event(world, track, index, name))
+                let event = self.events.get(row).and_then(|event| recording.event(*event));
+                event.map_or(Cell::Null, |(track, index)| self.of_event(recording, track, index, name))
             }
         }
     }
 
-    fn of_event<'a>(&self, world: &'a World, track: u32, index: usize, name: &str) -> Cell<'a> {
-        let Some(place) = world.place(track) else { return Cell::Null };
+    fn of_event<'a>(&self, recording: &'a Recording, track: u32, index: usize, name: &str) -> Cell<'a> {
+        let Some(place) = recording.place(track) else { return Cell::Null };
         let start = || ns(place.track.start(index).ps().saturating_add(place.host.shift_ps));
         let name_id =
             || 2 * (place.host.first_string + place.trace().kind(place.track.kind_of(index)).name.index());
@@ -108,7 +114,7 @@ impl Made {
             "shortName" => (name_id() + 1).into(),
             "text" => place.trace().kind_name(place.track.kind_of(index)).into(),
             "bytes" => argument(&["bytes", "Bytes"]),
-            "copyKind" => copy_kind(world, &place, index),
+            "copyKind" => copy_kind(recording, &place, index),
             "returnValue" => Cell::Int(0),
             "domainId" => Cell::Int(0),
             "eventType" => Cell::Int(if self.is_mark(&place, index) { 34 } else { 59 }),
@@ -127,12 +133,12 @@ impl Made {
 }
 
 /// The events of these roles.
-fn events(world: &World, number: usize, sort: Sort) -> Vec<i64> {
-    let Some((loaded, host)) = world.each_host().nth(number) else { return Vec::new() };
-    let Some(looked) = world.looked().get(number).copied() else { return Vec::new() };
+fn events(recording: &Recording, number: usize, sort: Sort) -> Vec<i64> {
+    let Some((loaded, host)) = recording.each_host().nth(number) else { return Vec::new() };
+    let Some(meaning) = recording.meanings().get(number).copied() else { return Vec::new() };
     let trace = &loaded.trace;
     let fits =
-        |kind, on_device| looked.role_of(kind, on_device).is_some_and(|role| sort.roles().contains(&role));
+        |kind, on_device| meaning.role_of(kind, on_device).is_some_and(|role| sort.roles().contains(&role));
     let kinds = || (0..trace.kinds().len()).map(stepscope_trace::KindId::from_index);
     let wanted =
         [false, true].map(|on_device| kinds().map(|kind| fits(kind, on_device)).collect::<Vec<bool>>());
@@ -146,9 +152,9 @@ fn events(world: &World, number: usize, sort: Sort) -> Vec<i64> {
     found
 }
 
-fn correlation(world: &World, event: i64) -> Option<i64> {
-    let (track, index) = world.event(event)?;
-    match arguments(&world.place(track)?, index, &["correlation_id", "correlation"]) {
+fn correlation(recording: &Recording, event: i64) -> Option<i64> {
+    let (track, index) = recording.event(event)?;
+    match arguments(&recording.place(track)?, index, &["correlation_id", "correlation"]) {
         Cell::Int(value) => Some(value),
         _ => None,
     }
@@ -176,10 +182,10 @@ fn device(place: &Place<'_>) -> i64 {
     own.map_or(0, |device| device.number)
 }
 
-fn copy_kind<'a>(world: &World, place: &Place<'_>, index: usize) -> Cell<'a> {
+fn copy_kind<'a>(recording: &Recording, place: &Place<'_>, index: usize) -> Cell<'a> {
     let on_device = place.trace().process(place.track.process).kind == ProcessKind::Device;
-    let looked = world.known_looked(place.number);
-    let state = looked.and_then(|looked| looked.state_of(place.track.kind_of(index), on_device));
+    let meaning = recording.known_meaning(place.number);
+    let state = meaning.and_then(|meaning| meaning.state_of(place.track.kind_of(index), on_device));
     Cell::Int(match state.map(stepscope_analyze::Category::key) {
         Some("transfer_in") => 1,
         Some("transfer_out") => 2,
@@ -188,8 +194,8 @@ fn copy_kind<'a>(world: &World, place: &Place<'_>, index: usize) -> Cell<'a> {
 }
 
 /// A text, and the same as the short name of a kernel behind it.
-fn text<'a>(world: &'a World, number: usize, row: usize, name: &str) -> Cell<'a> {
-    let Some((loaded, host)) = world.each_host().nth(number) else { return Cell::Null };
+fn text<'a>(recording: &'a Recording, number: usize, row: usize, name: &str) -> Cell<'a> {
+    let Some((loaded, host)) = recording.each_host().nth(number) else { return Cell::Null };
     if name == "id" {
         return (2 * host.first_string + row).into();
     }
@@ -201,8 +207,8 @@ fn text<'a>(world: &'a World, number: usize, row: usize, name: &str) -> Cell<'a>
     }
 }
 
-fn gpu<'a>(world: &'a World, number: usize, row: usize, name: &str) -> Cell<'a> {
-    let Some((loaded, _)) = world.each_host().nth(number) else { return Cell::Null };
+fn gpu<'a>(recording: &'a Recording, number: usize, row: usize, name: &str) -> Cell<'a> {
+    let Some((loaded, _)) = recording.each_host().nth(number) else { return Cell::Null };
     let mut gpus = loaded.trace.devices().iter().filter(|it| it.kind == DeviceKind::Gpu);
     let Some(device) = gpus.nth(row) else { return Cell::Null };
     match name {

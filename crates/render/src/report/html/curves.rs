@@ -1,6 +1,6 @@
 //! What a run logged beside its profile, as small charts: the value over steps, and where the profile was recorded.
 
-use stepscope_results::report::RunBeside;
+use stepscope_results::report::LoggedRun;
 use stepscope_trace::series::Series;
 
 use super::chart::plain;
@@ -15,7 +15,7 @@ const EDGE: f64 = 6.0;
 const BELOW: f64 = 16.0;
 
 /// A chart per logged value; empty without any.
-pub(super) fn curves(run: &RunBeside) -> Html {
+pub(super) fn curves(run: &LoggedRun) -> Html {
     let profile = run.placed.as_ref().map(|placed| placed.step);
     let charts: Html = run.curves.iter().filter_map(|series| chart(series, profile)).collect();
     if run.curves.is_empty() { Html::new() } else { tag("div", &[("class", "curves")], charts) }
@@ -109,11 +109,11 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn run(values: Vec<f64>) -> RunBeside {
+    fn run(values: Vec<f64>) -> LoggedRun {
         let steps: Vec<i64> = (0..values.len() as i64).collect();
         let wall_s = steps.iter().map(|step| *step as f64).collect();
         let series = Series { tag: "loss <b>".to_owned(), steps, wall_s, values, ..Series::default() };
-        RunBeside {
+        LoggedRun {
             name: "train".to_owned(),
             has_pace: false,
             has_clock: false,

@@ -34,7 +34,7 @@ const TROUBLES: usize = 100;
 pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let sections = [
         Section::new("", overview(report)),
-        Section::new(format!("Where the {} goes", report.whole()), breakdown(report)),
+        Section::new(format!("Where the {} goes", report.breakdown_of()), breakdown(report)),
         Section::new("Steps", steps(report)),
         Section::new("One step", timeline::timeline(report)),
         Section::new("What to do", report.findings.iter().map(parts::finding).collect()),
@@ -65,7 +65,7 @@ fn overview(report: &Report) -> Html {
         (Some(moments), Some(host)) => {
             let (one, many) = terms::step_kind(host.kind);
             add(duration_ms(moments.mean), format!("mean {one}"));
-            if let Some(median) = step_times::median_beside(&moments) {
+            if let Some(median) = step_times::median_if_different(&moments) {
                 let why = step_times::shape(host).map_or(String::new(), |why| format!(", {why}"));
                 add(duration_ms(median), format!("median {one}{why}"));
             }

@@ -95,7 +95,7 @@ fn breakdown(report: &Report) -> Html {
         return Html::new();
     }
     let table = tag("table", &[("style", "border-collapse:collapse")], rows.iter().map(row).collect());
-    headed(&format!("Where the {} goes", report.whole()), [stack, table].into_iter().collect())
+    headed(&format!("Where the {} goes", report.breakdown_of()), [stack, table].into_iter().collect())
 }
 
 /// One column per piece of the recording, stacked by category.

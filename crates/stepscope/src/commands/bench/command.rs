@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use stepscope_capture::bench::command::{End, Outcome, Plan, Run, measure};
+use stepscope_capture::bench::command::{End, Outcome, Plan, TimedRun, measure};
 use stepscope_diagnose::compare::noise::{self, Statistic};
 use stepscope_diagnose::compare::{Margins, Next, RunToRun, Verdict, verdict};
 use stepscope_diagnose::statistics::{mean, median};
@@ -141,13 +141,13 @@ fn line(command: &[OsString]) -> String {
     command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn side(command: &[OsString], runs: &[Run]) -> render::Side {
+fn side(command: &[OsString], runs: &[TimedRun]) -> render::Side {
     let rows = runs.iter().map(|run| {
         let (exit_code, signal) = match run.end {
             End::Code(code) => (Some(code), None),
             End::Signal(signal) => (None, Some(signal)),
         };
-        render::Run {
+        render::CommandRun {
             wall_ms: ms(run.wall),
             user_ms: ms(run.user),
             system_ms: ms(run.system),
@@ -156,7 +156,7 @@ fn side(command: &[OsString], runs: &[Run]) -> render::Side {
             signal,
         }
     });
-    let middle = |of: fn(&Run) -> f64| median(&runs.iter().map(of).collect::<Vec<_>>());
+    let middle = |of: fn(&TimedRun) -> f64| median(&runs.iter().map(of).collect::<Vec<_>>());
     render::Side {
         command: line(command),
         runs: rows.collect(),

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use stepscope_capture::grpc::{Keep, Limits, Session};
+use stepscope_capture::grpc::{Keep, Limits, WrittenSession};
 use stepscope_read::Progress;
 use stepscope_render::capture as render;
 use stepscope_results::report::Report;
@@ -61,7 +61,7 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
             break;
         }
     }
-    taker.terminal.remark(&render::kept(taken, keep.sessions() as u64, keep.bytes()));
+    taker.terminal.remark(&render::sampling_summary(taken, keep.sessions() as u64, keep.bytes()));
     match (taken, lacking) {
         (0, _) => Err(words::interrupted().into()),
         (_, true) => Ok(Exit::Damaged),
@@ -70,7 +70,7 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
 }
 
 /// Removes old sessions to make room for the new one.
-fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
+fn add(taker: &Taker<'_>, keep: &mut Keep, session: WrittenSession) {
     if let Err(error) = keep.add(session) {
         let problem = Problem::new(Cause::Nothing, "an old session of this run could not be removed");
         taker
@@ -80,7 +80,7 @@ fn add(taker: &Taker<'_>, keep: &mut Keep, session: Session) {
 }
 
 /// Writes one line: step time and verdict.
-fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure> {
+fn line(taker: &Taker<'_>, session: &WrittenSession, json: bool) -> Result<(), Failure> {
     let mut out = taker.terminal.stdout_as(json);
     match seen(session) {
         Ok(report) if json => render::write_line_json(&report, &session.name, session.bytes(), &mut out)?,
@@ -94,7 +94,7 @@ fn line(taker: &Taker<'_>, session: &Session, json: bool) -> Result<(), Failure>
 }
 
 /// Reports on a session and frees all its memory afterwards, because sampling may last for days.
-fn seen(session: &Session) -> Result<Report, Problem> {
+fn seen(session: &WrittenSession) -> Result<Report, Problem> {
     let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
     let profile = Profile::load(ResolvedSession::of(&wanted, &|_| {})?, &Progress::new())?;
     report(&profile, vec![session.path.display().to_string()])

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stepscope_analyze::Category;
 use stepscope_capture::grpc::{CaptureError, SessionFolder};
 use stepscope_read::{Bytes, Input, Progress};
-use stepscope_render::capture::{self as render, Window};
+use stepscope_render::capture::{self as render, SampledWindow};
 use stepscope_results::report::Report;
 use stepscope_session::Profile;
 use stepscope_session::report::report;
@@ -51,7 +51,7 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> Waited {
             return Waited::Record;
         }
         let window = look(taker, length, left, &place);
-        if matches!(window, Window::Gone) {
+        if matches!(window, SampledWindow::Gone) {
             // If it never answered, the capture itself will report the problem.
             return if answered { Waited::Ended } else { Waited::Record };
         }
@@ -87,8 +87,8 @@ impl Settling {
         self.median_ms
     }
 
-    fn has_settled(&mut self, window: &Window) -> bool {
-        let Window::Steps { median_ms, count, building } = *window else {
+    fn has_settled(&mut self, window: &SampledWindow) -> bool {
+        let SampledWindow::Steps { median_ms, count, building } = *window else {
             *self = Settling::default();
             return false;
         };
@@ -101,7 +101,7 @@ impl Settling {
 }
 
 /// Records one short window and analyses it.
-fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFolder) -> Window {
+fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFolder) -> SampledWindow {
     let recorded = taker.record(length, left, place);
     let mut inputs = Vec::new();
     let mut errors = Vec::new();
@@ -116,7 +116,7 @@ fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFold
         }
     }
     if inputs.is_empty() {
-        return if errors.is_empty() { Window::Nothing } else { Window::Gone };
+        return if errors.is_empty() { SampledWindow::Nothing } else { SampledWindow::Gone };
     }
     for (address, error) in errors {
         taker.terminal.report(&words::problem(&address, &error, taker));
@@ -125,21 +125,21 @@ fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFold
     let profile = Profile::read(name.clone(), vec![name.clone()], inputs, &Progress::new());
     match profile.and_then(|profile| report(&profile, vec![name])) {
         Ok(report) => seen(&report),
-        Err(_) => Window::Nothing,
+        Err(_) => SampledWindow::Nothing,
     }
 }
 
-fn seen(report: &Report) -> Window {
+fn seen(report: &Report) -> SampledWindow {
     let summary = &report.summary;
     match summary.step_ms {
-        Some(moments) => Window::Steps {
+        Some(moments) => SampledWindow::Steps {
             median_ms: moments.median,
             count: summary.count,
             building: summary.fraction(Category::Tracing)
                 + summary.fraction(Category::Compile)
                 + excluded(report),
         },
-        None => Window::NoSteps,
+        None => SampledWindow::NoSteps,
     }
 }
 
@@ -157,7 +157,8 @@ mod tests {
 
     fn settles(windows: &[(f64, f64)]) -> Option<usize> {
         let mut settling = Settling::default();
-        let window = |&(median_ms, building): &(f64, f64)| Window::Steps { median_ms, count: 5, building };
+        let window =
+            |&(median_ms, building): &(f64, f64)| SampledWindow::Steps { median_ms, count: 5, building };
         windows.iter().map(window).position(|window| settling.has_settled(&window))
     }
 
@@ -178,9 +179,9 @@ mod tests {
     #[test]
     fn a_window_without_steps_begins_anew() {
         let mut settling = Settling::default();
-        let steps = Window::Steps { median_ms: 10.0, count: 5, building: 0.0 };
+        let steps = SampledWindow::Steps { median_ms: 10.0, count: 5, building: 0.0 };
         assert!(!settling.has_settled(&steps));
-        assert!(!settling.has_settled(&Window::NoSteps));
+        assert!(!settling.has_settled(&SampledWindow::NoSteps));
         assert!(!settling.has_settled(&steps));
         assert!(settling.has_settled(&steps));
     }

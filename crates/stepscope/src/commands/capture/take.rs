@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stepscope_analyze::Selection;
 use stepscope_capture::grpc::{
-    Address, CaptureError, Levels, Options, Recorded, Recorder, Recording, Session, SessionFolder,
+    Address, CaptureError, Levels, Options, Recorded, Recorder, Recording, SessionFolder, WrittenSession,
 };
 use stepscope_render::capture as render;
 use stepscope_results::report::Report;
@@ -37,7 +37,7 @@ pub(super) struct Taker<'t> {
 
 /// A session on disk, and what is missing from it.
 pub(super) struct Taken {
-    pub(super) session: Session,
+    pub(super) session: WrittenSession,
     pub(super) missing: Vec<Problem>,
 }
 
@@ -120,17 +120,17 @@ impl Taker<'_> {
     }
 
     /// Analyses the session at once: does it contain what was requested, and what does it show?
-    fn report(&self, session: &Session, form: &Form) -> Result<Exit, Failure> {
+    fn report(&self, session: &WrittenSession, form: &Form) -> Result<Exit, Failure> {
         let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
         let look = |profile, only| load::look_at(profile, Selection::default(), only, form.html.is_some());
-        let looked = load::looked(&wanted, self.terminal, look)?;
+        let looked = load::analyse_hosts(&wanted, self.terminal, look)?;
         let (report, problems) = judge_drawn(looked, vec![session.path.display().to_string()])?;
         self.remark_on(session, &report);
         report::show(&report, form, self.terminal)?;
         Ok(load::named(&problems, self.terminal))
     }
 
-    fn remark_on(&self, session: &Session, report: &Report) {
+    fn remark_on(&self, session: &WrittenSession, report: &Report) {
         self.terminal.remark(&render::what_came(
             &session.path.display().to_string(),
             session.bytes(),
@@ -141,7 +141,7 @@ impl Taker<'_> {
         }
     }
 
-    fn path_only(&self, session: &Session) -> Result<Exit, Failure> {
+    fn path_only(&self, session: &WrittenSession) -> Result<Exit, Failure> {
         let mut out = self.terminal.stdout();
         writeln!(out, "{}", session.path.display())?;
         out.flush()?;

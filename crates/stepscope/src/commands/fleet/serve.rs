@@ -3,7 +3,7 @@
 use clap::Args;
 use stepscope_fleet::Local;
 use stepscope_render::format::plural;
-use stepscope_serve::{FleetOptions, Source};
+use stepscope_serve::{FleetOptions, SessionSource};
 
 use super::options::FleetSource;
 use crate::commands::serve::PlaceArgs;
@@ -32,7 +32,7 @@ impl ServeArgs {
         let finish = self.source.finish.options(self.source.plan.since)?;
         let Local { workers, cache, .. } = self.source.read.local(&self.source.paths)?;
         let fleet = FleetOptions { plan: self.source.plan.options(), finish, workers, cache };
-        let server = self.place.start(Source::Paths(self.source.paths.clone()), fleet)?;
+        let server = self.place.start(SessionSource::Paths(self.source.paths.clone()), fleet)?;
         let sessions = plural(server.sessions() as u64, "session", "sessions");
         self.place.run_at(server, "#//fleet", &sessions, terminal)
     }

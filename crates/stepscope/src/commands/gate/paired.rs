@@ -14,7 +14,7 @@ use stepscope_capture::bench::command::{self, End};
 use stepscope_capture::turns::{Plan, Side, Step, Turns, TurnsError};
 use stepscope_diagnose::compare::{Comparison, Margins};
 use stepscope_diagnose::gate::{Gate, Outcome};
-use stepscope_diagnose::paired::{LOOKS, PairedStep, Window, compare_pairs};
+use stepscope_diagnose::paired::{LOOKS, PairedStep, Turn, compare_pairs};
 use stepscope_diagnose::statistics::{Confidence, Random};
 use stepscope_session::{Cause, Problem};
 
@@ -72,7 +72,7 @@ impl PairedArgs {
         let margins = Margins { confidence: Confidence::of_looks(LOOKS.len()), ..margins };
         let until = Instant::now() + budget.unwrap_or(BUDGET);
         let mut random = Random::new(seed());
-        let mut pairs: Vec<(Window, Window)> = Vec::new();
+        let mut pairs: Vec<(Turn, Turn)> = Vec::new();
         let mut processes = 1;
         loop {
             let look = LOOKS.into_iter().find(|look| *look > pairs.len());
@@ -163,7 +163,7 @@ impl Source {
     }
 
     /// One more pair; `None` where there is none yet.
-    fn pair(&mut self, first: usize) -> Result<Option<(Window, Window)>, Problem> {
+    fn pair(&mut self, first: usize) -> Result<Option<(Turn, Turn)>, Problem> {
         match self {
             Source::Turns(turns) => match turns.pair(first) {
                 Ok(pair) => Ok(pair.map(|[base, new]| (window(&base), window(&new)))),
@@ -183,7 +183,7 @@ impl Source {
     }
 }
 
-fn window(steps: &[Step]) -> Window {
+fn window(steps: &[Step]) -> Turn {
     let one = |step: &Step| PairedStep {
         wall_ms: step.wall_ms,
         cpu_ms: step.cpu_ms,
@@ -193,7 +193,7 @@ fn window(steps: &[Step]) -> Window {
 }
 
 /// A whole run as a window of one step; `None` if it was ended early.
-fn whole_run(plan: &Plan, place: usize) -> Result<Option<Window>, Problem> {
+fn whole_run(plan: &Plan, place: usize) -> Result<Option<Turn>, Problem> {
     let Some(side) = plan.sides.get(place) else { return Ok(None) };
     let mut command = side.command.clone();
     if let Some(folder) = &side.folder {

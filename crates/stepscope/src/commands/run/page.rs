@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stepscope_capture::run::{Following, Recorded, Remark, Source, Steps, Window};
+use stepscope_capture::run::{Following, Recorded, Remark, Steps, UsageWindow};
 use stepscope_diagnose::hints::{Load, hints};
 use stepscope_diagnose::warnings::{Warning, warning};
 use stepscope_read::Progress;
-use stepscope_results::run::{NotRecorded, RunPage, RunSteps, SteadyUse, StepSource, Verdict};
+use stepscope_results::run::{NotRecorded, RunPage, RunSteps, SteadyUse, Verdict};
 use stepscope_results::usage::{Spread, Usage};
 use stepscope_session::report::{judge, look};
 use stepscope_session::{PerHost, Query, ResolvedSession};
@@ -130,12 +130,7 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
         steps.observed.get(range).unwrap_or_default().iter().map(|one| one.steps).sum::<u64>()
     };
     Some(RunSteps {
-        source: match &steps.source {
-            Source::Lines => StepSource::Lines,
-            Source::Events(tag) => StepSource::Events(tag.clone()),
-            Source::Said => StepSource::Said,
-            Source::Inside => StepSource::Inside,
-        },
+        source: steps.source.clone(),
         examples: steps.examples,
         count: steps.count(),
         warm_up: counted(0..from),
@@ -166,7 +161,7 @@ fn steps(steps: &Steps) -> Option<RunSteps> {
 }
 
 /// How busy the machine was while steps were steady, or else during the whole run.
-fn load(usage: &Usage, window: Option<Window>) -> Load {
+fn load(usage: &Usage, window: Option<UsageWindow>) -> Load {
     let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
     let window = window.unwrap_or_default();
     let busiest = usage.gpus.iter().filter_map(|gpu| mean(gpu.busy_fraction)).reduce(f64::max);

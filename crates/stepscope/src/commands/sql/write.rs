@@ -10,7 +10,7 @@ use stepscope_render::format::{csv_field, middle_cut, plural};
 use stepscope_session::Cause;
 
 use crate::failure::Failure;
-use crate::whole::save;
+use crate::write_file::save;
 
 /// Widest column of text, in characters.
 const WIDEST: usize = 72;

@@ -14,7 +14,7 @@ use stepscope_tfprof::{
 use super::Query;
 use crate::failure::Failure;
 use crate::output::Terminal;
-use crate::whole::save;
+use crate::write_file::save;
 
 const SCHEMA: &str = "stepscope.tfprof.v1";
 

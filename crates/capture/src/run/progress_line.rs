@@ -19,7 +19,7 @@
 
 /// The content of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ProgressLine {
     /// The number that counts up.
     pub(super) at: Option<Count>,
     /// The time of this step as measured by the program, in milliseconds.
@@ -108,7 +108,7 @@ const STEPS: &[&str] = &["step", "steps", "it", "its", "iter", "iters", "iterati
 const SECONDS: &[&str] = &["s", "sec", "secs", "second", "seconds"];
 
 /// What the line says; `None` if it is not about steps.
-pub(super) fn said(line: &str) -> Option<Said> {
+pub(super) fn progress_of(line: &str) -> Option<ProgressLine> {
     let tokens = tokens(line);
     let at = bar(&tokens)
         .or_else(|| counting(&tokens))
@@ -119,8 +119,8 @@ pub(super) fn said(line: &str) -> Option<Said> {
     let (mean_ms, examples_per_s) = rates(&tokens);
     let this_ms = at.filter(|at| !at.bar && mean_ms.is_none()).and_then(|_| own_time(&tokens));
     let mean_of = mean_ms.and_then(|_| whole_epoch(&tokens));
-    let said = Said { at, this_ms, mean_ms, mean_of, examples_per_s };
-    (said != Said::default()).then_some(said)
+    let line_says = ProgressLine { at, this_ms, mean_ms, mean_of, examples_per_s };
+    (line_says != ProgressLine::default()).then_some(line_says)
 }
 
 fn tokens(line: &str) -> Vec<Token<'_>> {
@@ -400,19 +400,26 @@ mod tests {
     use super::*;
 
     fn at(line: &str) -> Option<(u64, Option<u64>)> {
-        said(line)?.at.map(|at| (at.number, at.of))
+        progress_of(line)?.at.map(|at| (at.number, at.of))
     }
 
     #[test]
     fn progress_bars_of_keras_and_tqdm_are_read() {
-        let keras = said(" 12/100 ━━━━━━━━━━━━━━━━━━━━ 3s 35ms/step - accuracy: 0.11 - loss: 2.31").unwrap();
+        let keras =
+            progress_of(" 12/100 ━━━━━━━━━━━━━━━━━━━━ 3s 35ms/step - accuracy: 0.11 - loss: 2.31").unwrap();
         assert_eq!(keras.at, Some(Count { number: 12, of: Some(100), examples: false, bar: true }));
         assert_eq!((keras.mean_ms, keras.this_ms), (Some(35.0), None));
-        assert_eq!(said("100/100 [=======>......] - ETA: 0s - 2s/step").unwrap().mean_ms, Some(2_000.0));
-        assert_eq!(said("782/782 ━━━━ 0s 250us/step").unwrap().mean_ms, Some(0.25));
-        let tqdm = said(" 12%|█▏        | 12/100 [00:03<00:20,  4.00it/s, loss=2.3]").unwrap();
+        assert_eq!(
+            progress_of("100/100 [=======>......] - ETA: 0s - 2s/step").unwrap().mean_ms,
+            Some(2_000.0)
+        );
+        assert_eq!(progress_of("782/782 ━━━━ 0s 250us/step").unwrap().mean_ms, Some(0.25));
+        let tqdm = progress_of(" 12%|█▏        | 12/100 [00:03<00:20,  4.00it/s, loss=2.3]").unwrap();
         assert_eq!((tqdm.at.unwrap().number, tqdm.mean_ms), (12, Some(250.0)));
-        assert_eq!(said("train: 3%|▎| 3/100 [00:06<03:20,  2.00s/it]").unwrap().mean_ms, Some(2_000.0));
+        assert_eq!(
+            progress_of("train: 3%|▎| 3/100 [00:06<03:20,  2.00s/it]").unwrap().mean_ms,
+            Some(2_000.0)
+        );
         assert_eq!(at("17it [00:03, 4.21it/s]"), Some((17, None)));
     }
 
@@ -423,10 +430,10 @@ mod tests {
         assert_eq!(at("Epoch: [0]  [ 10/500]  eta: 0:01:00  loss: 0.3"), Some((10, Some(500))));
         assert_eq!(at("Epoch [1/5], Step [30/600], Loss: 0.3"), Some((30, Some(600))));
         assert_eq!(at("Iteration: 1200, lr 1e-3"), Some((1_200, None)));
-        let nano = said("iter 10: loss 3.1, time 12.34ms, mfu 1.2%").unwrap();
+        let nano = progress_of("iter 10: loss 3.1, time 12.34ms, mfu 1.2%").unwrap();
         assert_eq!((nano.at.unwrap().number, nano.this_ms), (10, Some(12.34)));
-        assert_eq!(said("step 5 | loss 3 | norm 0.5 | 0.25 s").unwrap().this_ms, Some(250.0));
-        let mnist = said("Train Epoch: 1 [640/60000 (1%)]  Loss: 2.3").unwrap().at.unwrap();
+        assert_eq!(progress_of("step 5 | loss 3 | norm 0.5 | 0.25 s").unwrap().this_ms, Some(250.0));
+        let mnist = progress_of("Train Epoch: 1 [640/60000 (1%)]  Loss: 2.3").unwrap().at.unwrap();
         assert_eq!((mnist.number, mnist.examples), (640, true));
     }
 
@@ -438,7 +445,7 @@ mod tests {
             Some((200, Some(2_983)))
         );
         assert_eq!(
-            said("| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 13.29 |").unwrap().mean_ms,
+            progress_of("| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 13.29 |").unwrap().mean_ms,
             Some(13.29)
         );
         assert_eq!(at(r#"{"step": 10, "loss": 2.3}"#), Some((10, None)));
@@ -446,30 +453,34 @@ mod tests {
             at("[titan] 2026-01-02 03:04:05,123 - root - INFO - step:  7  loss: 12.2  tps: 1,234"),
             Some((7, None))
         );
-        let fairseq =
-            said("| INFO | train_inner | epoch 001:    100 / 4862 loss=7.5, ups=2, num_updates=100, wall=50")
-                .unwrap();
+        let fairseq = progress_of(
+            "| INFO | train_inner | epoch 001:    100 / 4862 loss=7.5, ups=2, num_updates=100, wall=50",
+        )
+        .unwrap();
         assert_eq!((fairseq.at.map(|at| at.number), fairseq.mean_ms), (Some(100), Some(500.0)));
-        let quickstart = said("loss: 2.303494  [   64/60000]").unwrap().at.unwrap();
+        let quickstart = progress_of("loss: 2.303494  [   64/60000]").unwrap().at.unwrap();
         assert_eq!((quickstart.number, quickstart.examples), (64, true));
-        let keras = said("120/120 - 2s - 15ms/step - accuracy: 0.9 - loss: 0.5").unwrap();
+        let keras = progress_of("120/120 - 2s - 15ms/step - accuracy: 0.9 - loss: 0.5").unwrap();
         assert_eq!((keras.at, keras.mean_ms, keras.mean_of), (None, Some(15.0), Some(120)));
-        let old = said("120/120 - 2s - loss: 0.5 - 2s/epoch - 15ms/step").unwrap();
+        let old = progress_of("120/120 - 2s - loss: 0.5 - 2s/epoch - 15ms/step").unwrap();
         assert_eq!((old.mean_ms, old.mean_of), (Some(15.0), Some(120)));
         let trainer = "{'loss': 2.3, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 0.12}";
-        assert_eq!(said(trainer), None, "it does not say how many steps passed");
-        assert_eq!(said("{'train_steps_per_second': 10.0, 'epoch': 1.0}").unwrap().mean_ms, Some(100.0));
+        assert_eq!(progress_of(trainer), None, "it does not say how many steps passed");
+        assert_eq!(
+            progress_of("{'train_steps_per_second': 10.0, 'epoch': 1.0}").unwrap().mean_ms,
+            Some(100.0)
+        );
     }
 
     #[test]
     fn rates_are_read_wherever_their_number_stands() {
-        assert_eq!(said("INFO:tensorflow:global_step/sec: 12.5").unwrap().mean_ms, Some(80.0));
-        assert_eq!(said("step 3, 8 steps/sec").unwrap().mean_ms, Some(125.0));
+        assert_eq!(progress_of("INFO:tensorflow:global_step/sec: 12.5").unwrap().mean_ms, Some(80.0));
+        assert_eq!(progress_of("step 3, 8 steps/sec").unwrap().mean_ms, Some(125.0));
         assert_eq!(
-            said("step 3 (1234.5 examples/sec; 0.1 sec/batch)").unwrap().examples_per_s,
+            progress_of("step 3 (1234.5 examples/sec; 0.1 sec/batch)").unwrap().examples_per_s,
             Some(1_234.5)
         );
-        assert_eq!(said("samples/s: 99").unwrap().examples_per_s, Some(99.0));
+        assert_eq!(progress_of("samples/s: 99").unwrap().examples_per_s, Some(99.0));
     }
 
     #[test]
@@ -487,7 +498,7 @@ mod tests {
         ] {
             assert_eq!(at(line), None, "{line}");
         }
-        assert_eq!(said("step 3 eta 12 s").unwrap().this_ms, None);
-        assert_eq!(said("step 3 data_time 12 ms").unwrap().this_ms, None);
+        assert_eq!(progress_of("step 3 eta 12 s").unwrap().this_ms, None);
+        assert_eq!(progress_of("step 3 data_time 12 ms").unwrap().this_ms, None);
     }
 }

@@ -15,7 +15,7 @@ const LARGEST: u64 = 1 << 30;
 impl ModelFiles {
     /// The files of the model that these runs are of: graph, op log and checkpoint in the same folder, the first of each
     /// by name. Event files that carry runs carry their graph, too.
-    pub fn beside(runs: &[PathBuf]) -> Self {
+    pub fn found_near(runs: &[PathBuf]) -> Self {
         let mut files = ModelFiles { runs: runs.to_vec(), ..ModelFiles::default() };
         let Some(first) = runs.first() else { return files };
         files.graph = runs.iter().find(|path| carries_graph(path)).cloned();
@@ -82,7 +82,7 @@ mod tests {
             ("run_meta_0.pb", tfprof::run(0, 100)),
         ];
         contents.iter().for_each(|(name, bytes)| std::fs::write(place(name), bytes).unwrap());
-        let files = ModelFiles::beside(&[place("run_meta_0.pb")]);
+        let files = ModelFiles::found_near(&[place("run_meta_0.pb")]);
         assert_eq!(files.graph, Some(place("graph.pb")));
         assert_eq!(files.op_log, Some(place("op_log.pb")));
         assert_eq!(files.checkpoint, Some(place("model.ckpt")));
@@ -97,7 +97,7 @@ mod tests {
         let path = folder.path().join("events.out.tfevents.1.host");
         std::fs::write(&path, tfprof::events(&tfprof::graph(), &[tfprof::run(0, 100), tfprof::run(1, 100)]))
             .unwrap();
-        let files = ModelFiles::beside(std::slice::from_ref(&path));
+        let files = ModelFiles::found_near(std::slice::from_ref(&path));
         assert_eq!(files.graph, Some(path));
         assert_eq!(files.load(Keep::default()).unwrap().profile.steps().count(), 2);
     }

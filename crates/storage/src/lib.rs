@@ -1,8 +1,11 @@
-//! Files that stepscope itself keeps: where the user's cache is, and files that appear completely or not at all.
+//! Files that stepscope itself writes: where the user's cache is, and files that appear completely or not at all. It knows
+//! nothing about what is in them.
 //!
 //! A file is written beside its place and then renamed. A reader sees the old file or the new one, and
 //! a full disk or a killed process leaves the old one as it was. On Linux, the file has no name until then, so that a killed
 //! process leaves nothing. Elsewhere it leaves a name that starts with a dot and has an ending that no search looks for.
+
+mod nameless;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, process};
 
-use crate::{files, nameless};
+pub use nameless::survive_file_limit;
 
 /// Names to try beside a file; others are in use or were left behind.
 const NAMES: u32 = 1_000;
@@ -33,10 +36,26 @@ fn cache_in(
     caches.map(|caches| caches.join("stepscope"))
 }
 
+/// Whether a path is a URL, which no local file is meant by.
+pub fn is_url(path: &Path) -> bool {
+    let start = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+    start.is_some_and(|scheme| {
+        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    })
+}
+
+/// Refuses to write to a URL: nothing is ever written to a store, and a folder called `s3:` would be a mistake.
+pub fn refuse_url(path: &Path) -> io::Result<()> {
+    if is_url(path) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "stepscope never writes to object stores"));
+    }
+    Ok(())
+}
+
 /// Writes a file that is still there after a crash of the machine. Pipes and devices, such as `/dev/stdout`, are
 /// written to directly.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    files::refuse_url(path)?;
+pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    refuse_url(path)?;
     let existing = fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file()) {
         let mut out = BufWriter::new(File::options().write(true).open(path)?);
@@ -86,7 +105,7 @@ pub fn create_cache(folder: &Path) -> io::Result<()> {
 }
 
 /// Takes a file of a cache from all others: earlier versions and other tools do not. Where that cannot be changed, it stays.
-pub(crate) fn restrict(path: &Path) {
+pub fn restrict(path: &Path) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -197,8 +216,8 @@ mod tests {
     fn what_fails_halfway_leaves_the_old_file_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html");
-        write_whole(&path, |out| out.write_all(b"old")).unwrap();
-        let failed = write_whole(&path, |out| {
+        write_atomically(&path, |out| out.write_all(b"old")).unwrap();
+        let failed = write_atomically(&path, |out| {
             out.write_all(&[b'x'; 3 << 20])?;
             Err(ErrorKind::StorageFull.into())
         });
@@ -207,7 +226,7 @@ mod tests {
             (fs::read(&path).unwrap(), names(folder.path())),
             (b"old".to_vec(), vec!["report.html".to_owned()])
         );
-        write_whole(&path, |out| out.write_all(b"new")).unwrap();
+        write_atomically(&path, |out| out.write_all(b"new")).unwrap();
         assert_eq!((fs::read(&path).unwrap(), names(folder.path()).len()), (b"new".to_vec(), 1));
     }
 
@@ -266,12 +285,12 @@ mod tests {
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         symlink(&file, &link).unwrap();
-        write_whole(&link, |out| out.write_all(b"new")).unwrap();
+        write_atomically(&link, |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        write_whole(Path::new("/dev/null"), |out| out.write_all(b"x")).unwrap();
-        let full = write_whole(Path::new("/dev/full"), |out| out.write_all(b"x"));
+        write_atomically(Path::new("/dev/null"), |out| out.write_all(b"x")).unwrap();
+        let full = write_atomically(Path::new("/dev/full"), |out| out.write_all(b"x"));
         assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
     }
 }

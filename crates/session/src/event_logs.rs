@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use stepscope_analyze::curves::RunCurves;
 use stepscope_analyze::curves::place::Placed;
-use stepscope_analyze::curves::said::{is_evaluation, is_loss};
-use stepscope_analyze::curves::thin::{Over, Window, thinned};
+use stepscope_analyze::curves::tags::{is_evaluation, is_loss};
+use stepscope_analyze::curves::thin::{ChartWindow, Over, thinned};
 use stepscope_diagnose::{Finding, diagnose_run};
 use stepscope_read::discover::is_within;
 use stepscope_read::files;
 use stepscope_read::tfevents::{RunReader, is_event_file};
-use stepscope_results::report::RunBeside;
+use stepscope_results::report::LoggedRun;
 use stepscope_trace::series::{RunLog, Series};
 
 /// Charts in a report, and their width in pixels.
@@ -23,12 +23,12 @@ const CHART_PIXELS: usize = 120;
 
 /// The run beside a profile file, and what is wrong with it; `None` if no event files lie there. The window is that of
 /// the profile in seconds since 1970, if it has a time of day. Only files below the roots are read, if there are any.
-pub(crate) fn run_beside(
+pub(crate) fn logged_run(
     file: &Path,
     window: Option<(f64, f64)>,
     roots: &[PathBuf],
-) -> Option<(RunBeside, Vec<Finding>)> {
-    let logs = logs_beside(file, roots);
+) -> Option<(LoggedRun, Vec<Finding>)> {
+    let logs = event_logs_of(file, roots);
     let mut runs: Vec<RunCurves> = logs.iter().map(RunCurves::of).collect();
     RunCurves::explain(&mut runs);
     let place = |run: &RunCurves| {
@@ -39,7 +39,7 @@ pub(crate) fn run_beside(
     let stretches = |run: &RunCurves| run.pace.as_ref().map_or(0, |pace| pace.stretches);
     // The run that was under way, and of several that which says most.
     let run = training.max_by_key(|run| (place(run).is_some(), stretches(run)))?;
-    let beside = RunBeside {
+    let beside = LoggedRun {
         name: run.name.clone(),
         has_pace: run.pace.is_some(),
         has_clock: window.is_some(),
@@ -53,7 +53,7 @@ pub(crate) fn run_beside(
 fn shown(log: &RunLog) -> Vec<Series> {
     let mut series: Vec<&Series> = log.series.iter().filter(|series| series.values.len() > 1).collect();
     series.sort_by_key(|series| (!is_loss(&series.tag), Reverse(series.values.len()), series.tag.as_str()));
-    let window = Window { over: Over::Step, range: None, pixels: CHART_PIXELS };
+    let window = ChartWindow { over: Over::Step, range: None, pixels: CHART_PIXELS };
     series.into_iter().take(CHARTS).map(|series| thinned(series, window)).collect()
 }
 
@@ -93,7 +93,7 @@ fn name_of(folder: &Path) -> String {
 }
 
 /// Everything that was logged beside a profile file. Only files below the roots are read, if there are any.
-pub fn logs_beside(file: &Path, roots: &[PathBuf]) -> Vec<RunLog> {
+pub fn event_logs_of(file: &Path, roots: &[PathBuf]) -> Vec<RunLog> {
     folders(file).iter().filter_map(|folder| read(folder, roots)).collect()
 }
 
@@ -134,19 +134,19 @@ mod tests {
         write(&validation, |_| 1.0);
         let profile = train.join("plugins/profile/2030_01_01/vm.xplane.pb");
         let at = |from: f64| Some((1_800_000_000.0 + from, 1_800_000_000.0 + from + 0.5));
-        let (beside, _) = run_beside(&profile, at(40.3), &[]).unwrap();
+        let (beside, _) = logged_run(&profile, at(40.3), &[]).unwrap();
         let placed = beside.placed.unwrap();
         assert_eq!(
             (beside.name.as_str(), placed.from_step, placed.step, placed.last_step),
             ("train", 39, 40, 99)
         );
-        let (beside, _) = run_beside(&profile, None, &[]).unwrap();
+        let (beside, _) = logged_run(&profile, None, &[]).unwrap();
         assert!(beside.placed.is_none() && !beside.has_clock && beside.has_pace);
         // A profile in the log directory itself, as from tf.profiler.experimental.
         let above = folder.path().join("plugins/profile/x/vm.xplane.pb");
-        assert_eq!(run_beside(&above, at(40.3), &[]).unwrap().0.name, "train");
-        assert!(run_beside(Path::new("/nowhere/x.json"), None, &[]).is_none());
+        assert_eq!(logged_run(&above, at(40.3), &[]).unwrap().0.name, "train");
+        assert!(logged_run(Path::new("/nowhere/x.json"), None, &[]).is_none());
         let elsewhere = [validation.canonicalize().unwrap()];
-        assert!(run_beside(&profile, None, &elsewhere).is_none(), "the run lies outside the roots");
+        assert!(logged_run(&profile, None, &elsewhere).is_none(), "the run lies outside the roots");
     }
 }

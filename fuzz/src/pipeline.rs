@@ -8,7 +8,7 @@ use stepscope_read::Progress;
 use stepscope_render::{Style, report, table};
 use stepscope_results::Select;
 use stepscope_results::views::VIEWS;
-use stepscope_serve::{Offline, Source};
+use stepscope_serve::{Offline, SessionSource};
 use stepscope_session::report::report as report_of;
 use stepscope_session::{Hosts, Profile};
 
@@ -74,7 +74,7 @@ pub fn tiles(bytes: &[u8]) {
     if fs::write(folder.path().join("a.xplane.pb"), bytes).is_err() {
         return;
     }
-    let Ok(Some(server)) = Offline::new(Source::Paths(vec![folder.path().to_owned()])) else { return };
+    let Ok(Some(server)) = Offline::new(SessionSource::Paths(vec![folder.path().to_owned()])) else { return };
     for asked in ASKED {
         let answer = server.get_open(&format!("/api/s/0/{asked}"));
         assert!(answer.is_some_and(|(status, _)| status != 500), "{asked}");
@@ -84,7 +84,7 @@ pub fn tiles(bytes: &[u8]) {
 /// Requests about the sample: the bytes choose the address and make up its query.
 pub fn requests(bytes: &[u8]) {
     static SERVER: OnceLock<Option<Offline>> = OnceLock::new();
-    let server = SERVER.get_or_init(|| Offline::new(Source::Sample).ok().flatten());
+    let server = SERVER.get_or_init(|| Offline::new(SessionSource::Sample).ok().flatten());
     let (Some(server), Some((first, rest))) = (server, bytes.split_first()) else { return };
     let known = ASKED.get(usize::from(*first) % ASKED.len()).copied().unwrap_or_default();
     let path = known.split('?').next().unwrap_or_default();

@@ -13,15 +13,15 @@ use stepscope_analyze::Analysis;
 use stepscope_analyze::devices::collectives::{Aligned, CollectivesPartial};
 use stepscope_analyze::states::launches::{Launch, Launches};
 use stepscope_analyze::vocabulary::Vocabulary;
-use stepscope_session::{HostMove, HostProfile, Problem, Profile, logs_beside, moves};
+use stepscope_session::{HostMove, HostProfile, Problem, Profile, event_logs_of, moves};
 use stepscope_trace::series::RunLog;
 use stepscope_trace::{Dur, EventId, KindId, StrId, Trace, Track, TrackId};
 
-use crate::asked::{UnderWay, Work};
 use crate::family::Family;
-use crate::looked::Looked;
+use crate::meaning::Meaning;
 use crate::postings::Postings;
 use crate::rows::Rows;
+use crate::running::{UnderWay, Work};
 use crate::schema::TABLES;
 
 /// Whoever holds the recording: the profile itself, or something that contains it.
@@ -37,7 +37,7 @@ pub trait Holder: Send + Sync {
     /// What the program logged for TensorBoard.
     fn logs(&self) -> Arc<[RunLog]> {
         let first = self.profile().hosts.first();
-        first.map_or_else(Vec::new, |loaded| logs_beside(Path::new(&loaded.path), self.roots())).into()
+        first.map_or_else(Vec::new, |loaded| event_logs_of(Path::new(&loaded.path), self.roots())).into()
     }
 
     /// Problems of its files.
@@ -61,7 +61,7 @@ pub(crate) struct Host {
     pub(crate) first_process: usize,
     pub(crate) first_string: usize,
     families: Vec<OnceLock<Family>>,
-    looked: OnceLock<Looked>,
+    meaning: OnceLock<Meaning>,
     launches: OnceLock<Vec<Launch>>,
     postings: OnceLock<Arc<Postings>>,
     /// Kinds by name, sorted, so that a name is found without looking at all kinds.
@@ -72,7 +72,7 @@ pub(crate) struct Host {
 type Orders = FxHashMap<(usize, usize), Arc<Vec<u32>>>;
 
 /// The recording and everything computed from it.
-pub(crate) struct World {
+pub(crate) struct Recording {
     holder: Arc<dyn Holder>,
     pub(crate) hosts: Vec<Host>,
     /// Host and place of each track.
@@ -85,7 +85,7 @@ pub(crate) struct World {
     pub(crate) under_way: UnderWay,
 }
 
-impl World {
+impl Recording {
     pub(crate) fn new(holder: Arc<dyn Holder>) -> Self {
         let profile = holder.profile();
         let (shifts, _) = profile.shifts();
@@ -101,7 +101,7 @@ impl World {
                 first_process,
                 first_string,
                 families: trace.tracks().iter().map(|_| OnceLock::new()).collect(),
-                looked: OnceLock::new(),
+                meaning: OnceLock::new(),
                 launches: OnceLock::new(),
                 postings: OnceLock::new(),
                 names: OnceLock::new(),
@@ -113,7 +113,7 @@ impl World {
         let sheets = TABLES.iter().map(|_| OnceLock::new()).collect();
         let (orders, under_way) = (Mutex::default(), UnderWay::default());
         let (ranks, clocks) = (OnceLock::new(), OnceLock::new());
-        World { holder, hosts, tracks, events, sheets, orders, ranks, clocks, under_way }
+        Recording { holder, hosts, tracks, events, sheets, orders, ranks, clocks, under_way }
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -165,7 +165,7 @@ impl World {
         match work {
             Work::Rows(table) => self.sheets.get(table).is_some_and(|kept| kept.get().is_some()),
             Work::Order(table, column) => self.orders().contains_key(&(table, column)),
-            Work::Looked => self.hosts.iter().all(|host| host.looked.get().is_some()),
+            Work::Meanings => self.hosts.iter().all(|host| host.meaning.get().is_some()),
             Work::Postings => self.hosts.iter().all(|host| host.postings.get().is_some()),
             Work::Family(track) => self.known_family(track).is_some(),
         }
@@ -179,7 +179,7 @@ impl World {
                 let _ = self.rows(table);
             }
             Work::Order(table, column) => drop(self.order(table, column)),
-            Work::Looked => drop(self.looked()),
+            Work::Meanings => drop(self.meanings()),
             Work::Postings => {
                 let _ = (0..self.hosts.len()).filter_map(|number| self.postings(number)).count();
             }
@@ -216,14 +216,14 @@ impl World {
     }
 
     /// Steps and meanings of all hosts.
-    pub(crate) fn looked(&self) -> Vec<&Looked> {
+    pub(crate) fn meanings(&self) -> Vec<&Meaning> {
         let both: Vec<(&HostProfile, &Host)> = self.each_host().collect();
-        both.into_par_iter().map(|(loaded, host)| host.looked.get_or_init(|| Looked::of(loaded))).collect()
+        both.into_par_iter().map(|(loaded, host)| host.meaning.get_or_init(|| Meaning::of(loaded))).collect()
     }
 
     /// Steps and meanings of one host, if they are known.
-    pub(crate) fn known_looked(&self, number: usize) -> Option<&Looked> {
-        self.hosts.get(number)?.looked.get()
+    pub(crate) fn known_meaning(&self, number: usize) -> Option<&Meaning> {
+        self.hosts.get(number)?.meaning.get()
     }
 
     /// The ranks of all hosts that exchange data, on one clock.
@@ -348,9 +348,9 @@ pub(crate) mod tests {
     use super::*;
 
     /// The sample.
-    pub(crate) fn world() -> Arc<World> {
+    pub(crate) fn recording() -> Arc<Recording> {
         let inputs = vec![(SAMPLE_HOST.to_owned(), Ok(sample()))];
         let profile = Profile::read("sample".to_owned(), Vec::new(), inputs, &Progress::new());
-        Arc::new(World::new(Arc::new(profile.expect("the sample can be read"))))
+        Arc::new(Recording::new(Arc::new(profile.expect("the sample can be read"))))
     }
 }

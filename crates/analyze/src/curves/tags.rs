@@ -5,7 +5,7 @@
 
 /// What a tag's values are.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum TagSpeed {
     /// Steps per second.
     Rate,
     /// Time per step, of which one is so many seconds; `None` if the name has no unit.
@@ -38,12 +38,12 @@ const TIMES: [&str; 9] = [
 ];
 
 /// What a tag says by its name; `None` if nothing about steps.
-pub fn said(tag: &str) -> Option<Said> {
+pub fn speed_of_tag(tag: &str) -> Option<TagSpeed> {
     let name = tag.to_ascii_lowercase().replace([' ', '-'], "_");
     if RATES.iter().any(|part| name.contains(part)) {
-        return Some(Said::Rate);
+        return Some(TagSpeed::Rate);
     }
-    TIMES.iter().any(|part| name.contains(part)).then(|| Said::Time(unit(&name)))
+    TIMES.iter().any(|part| name.contains(part)).then(|| TagSpeed::Time(unit(&name)))
 }
 
 /// The unit that a name ends in, or counts in.
@@ -110,15 +110,15 @@ mod tests {
         for tag in
             ["batch_steps_per_second", "epoch_steps_per_second", "global_step/sec", "perf/steps_per_sec"]
         {
-            assert_eq!(said(tag), Some(Said::Rate), "{tag}");
+            assert_eq!(speed_of_tag(tag), Some(TagSpeed::Rate), "{tag}");
         }
-        assert_eq!(said("train/train_steps_per_second"), Some(Said::Rate));
-        assert_eq!(said("perf/step_time_sec"), Some(Said::Time(Some(1.0))));
-        assert_eq!(said("Step Time (ms)"), Some(Said::Time(Some(1e-3))));
-        assert_eq!(said("perf/step_time"), Some(Said::Time(None)), "no unit");
-        assert_eq!(said("batch_times"), Some(Said::Time(None)), "a plural is no unit");
+        assert_eq!(speed_of_tag("train/train_steps_per_second"), Some(TagSpeed::Rate));
+        assert_eq!(speed_of_tag("perf/step_time_sec"), Some(TagSpeed::Time(Some(1.0))));
+        assert_eq!(speed_of_tag("Step Time (ms)"), Some(TagSpeed::Time(Some(1e-3))));
+        assert_eq!(speed_of_tag("perf/step_time"), Some(TagSpeed::Time(None)), "no unit");
+        assert_eq!(speed_of_tag("batch_times"), Some(TagSpeed::Time(None)), "a plural is no unit");
         for tag in ["loss", "examples_per_sec", "tokens/s", "epoch_loss", "lr", "train_samples_per_second"] {
-            assert_eq!(said(tag), None, "{tag}");
+            assert_eq!(speed_of_tag(tag), None, "{tag}");
         }
     }
 

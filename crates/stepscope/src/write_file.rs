@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-pub(crate) use stepscope_read::kept::write_whole;
 use stepscope_session::{Cause, Problem};
+use stepscope_storage::{refuse_url, write_atomically};
 
 /// Adds to a file that others add to as well, in one piece. If that fails halfway, the file gets its old end back.
 pub(crate) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    stepscope_read::files::refuse_url(path)?;
+    refuse_url(path)?;
     let mut file = File::options().create(true).append(true).open(path)?;
     let is_file = file.metadata()?.is_file();
     // Two programs that add at the same time take turns; where there are no locks, one write is all the care there is.
@@ -29,7 +29,7 @@ pub(crate) fn save(
     todo: &str,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Problem> {
-    write_whole(path, write).map_err(|error| unwritable(path, cause, &error, todo))
+    write_atomically(path, write).map_err(|error| unwritable(path, cause, &error, todo))
 }
 
 /// Why a file could not be written.

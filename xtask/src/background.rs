@@ -11,13 +11,13 @@ use crate::python::Environment;
 use crate::run::Outcome;
 
 /// How the file begins that takes what the running command prints.
-const LOG: &str = "stepscope-beside";
+const LOG: &str = "stepscope-background";
 /// How many lines of it are shown if it fails.
 const LINES: usize = 20;
 
 /// Environments in the making. Dropping it ends the work.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct Background {
     running: Arc<Mutex<Running>>,
     /// `None` after it was joined.
     thread: Option<JoinHandle<Vec<String>>>,
@@ -32,13 +32,13 @@ enum Running {
     Stopped,
 }
 
-impl Beside {
+impl Background {
     /// Makes these environments one after the other, in a thread.
     pub(crate) fn start(environments: Vec<Environment>) -> Self {
         let running = Arc::new(Mutex::new(Running::Nothing));
         let shared = Arc::clone(&running);
         let made = move || environments.iter().map(|one| made(one, &shared)).collect();
-        Beside { running, thread: Some(std::thread::spawn(made)) }
+        Background { running, thread: Some(std::thread::spawn(made)) }
     }
 
     /// Waits for all of them, and prints what happened.
@@ -51,7 +51,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         let before = std::mem::replace(&mut *locked(&self.running), Running::Stopped);
         if let Running::Command(mut child) = before {
@@ -125,10 +125,10 @@ mod tests {
         assert_eq!(script("exit 0"), Ok(()));
         let why = script("echo no network >&2; exit 1").unwrap_err();
         assert!(why.ends_with("\n        no network"), "{why}");
-        let beside = Beside { running: Arc::clone(&running), thread: None };
+        let background = Background { running: Arc::clone(&running), thread: None };
         let owner = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(200));
-            drop(beside);
+            drop(background);
         });
         assert_eq!(script("exec sleep 60"), Err("stopped".to_owned()));
         assert_eq!(script("exit 0"), Err("stopped".to_owned()), "nothing starts any more");

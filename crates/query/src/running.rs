@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 use stepscope_read::Progress;
 
 use crate::family::Family;
-use crate::looked::{Looked, NOTHING};
+use crate::meaning::{Meaning, NOTHING};
 use crate::postings::Postings;
+use crate::recording::{Place, Recording};
 use crate::rows::Rows;
-use crate::world::{Place, World};
 use crate::{Limits, Spawn};
 
 /// How often a query that waits looks whether it may go on.
@@ -32,7 +32,7 @@ pub(crate) enum Work {
     /// The order of a table's rows by a column.
     Order(usize, usize),
     /// Steps and meanings of all hosts.
-    Looked,
+    Meanings,
     /// The events of all hosts by kind.
     Postings,
     /// What surrounds the events of a track.
@@ -59,8 +59,8 @@ impl UnderWay {
 }
 
 /// A query.
-pub(crate) struct Asked {
-    pub(crate) world: Arc<World>,
+pub(crate) struct RunningQuery {
+    pub(crate) recording: Arc<Recording>,
     /// None if that is beyond what clocks can say.
     deadline: Option<Instant>,
     progress: Arc<Progress>,
@@ -69,10 +69,15 @@ pub(crate) struct Asked {
     gave_up: AtomicBool,
 }
 
-impl Asked {
-    pub(crate) fn new(world: Arc<World>, limits: Limits, progress: Arc<Progress>, spawn: Spawn) -> Self {
+impl RunningQuery {
+    pub(crate) fn new(
+        recording: Arc<Recording>,
+        limits: Limits,
+        progress: Arc<Progress>,
+        spawn: Spawn,
+    ) -> Self {
         let deadline = Instant::now().checked_add(limits.time);
-        Asked { world, deadline, progress, spawn, gave_up: AtomicBool::new(false) }
+        RunningQuery { recording, deadline, progress, spawn, gave_up: AtomicBool::new(false) }
     }
 
     /// Whether its time is up, or nobody waits for the answer any more.
@@ -93,54 +98,54 @@ impl Asked {
     /// The rows of a table.
     pub(crate) fn rows(&self, table: usize) -> Result<Option<&dyn Rows>> {
         self.ensure(Work::Rows(table))?;
-        Ok(self.world.rows(table))
+        Ok(self.recording.rows(table))
     }
 
     /// The rows of a table in the order of a column.
     pub(crate) fn order(&self, table: usize, column: usize) -> Result<Option<Arc<Vec<u32>>>> {
         self.ensure(Work::Order(table, column))?;
-        Ok(self.world.order(table, column))
+        Ok(self.recording.order(table, column))
     }
 
     /// Steps and meanings of all hosts.
-    pub(crate) fn looked(&self) -> Result<Vec<&Looked>> {
-        self.ensure(Work::Looked)?;
-        Ok(self.world.looked())
+    pub(crate) fn meanings(&self) -> Result<Vec<&Meaning>> {
+        self.ensure(Work::Meanings)?;
+        Ok(self.recording.meanings())
     }
 
     /// Steps and meanings of one host.
-    pub(crate) fn looked_at(&self, place: &Place<'_>) -> Result<&Looked> {
-        match self.world.known_looked(place.number) {
-            Some(looked) => Ok(looked),
-            None => Ok(self.looked()?.get(place.number).copied().unwrap_or(&NOTHING)),
+    pub(crate) fn meaning_of(&self, place: &Place<'_>) -> Result<&Meaning> {
+        match self.recording.known_meaning(place.number) {
+            Some(meaning) => Ok(meaning),
+            None => Ok(self.meanings()?.get(place.number).copied().unwrap_or(&NOTHING)),
         }
     }
 
     /// The events of a host by kind.
     pub(crate) fn postings(&self, number: usize) -> Result<Option<&Arc<Postings>>> {
         self.ensure(Work::Postings)?;
-        Ok(self.world.postings(number))
+        Ok(self.recording.postings(number))
     }
 
     /// The parents and own times of a track's events.
     pub(crate) fn family(&self, track: u32) -> Result<Option<&Family>> {
-        match self.world.known_family(track) {
+        match self.recording.known_family(track) {
             Some(family) => Ok(Some(family)),
-            None => self.ensure(Work::Family(track)).map(|()| self.world.family(track)),
+            None => self.ensure(Work::Family(track)).map(|()| self.recording.family(track)),
         }
     }
 
     /// Waits until the work is done.
     #[inline]
     fn ensure(&self, work: Work) -> Result<()> {
-        if self.world.has(work) { Ok(()) } else { self.wait_for(work) }
+        if self.recording.has(work) { Ok(()) } else { self.wait_for(work) }
     }
 
     #[cold]
     fn wait_for(&self, work: Work) -> Result<()> {
-        let under_way = &self.world.under_way;
+        let under_way = &self.recording.under_way;
         let mut all = under_way.all();
-        while !self.world.has(work) {
+        while !self.recording.has(work) {
             if self.is_over() {
                 self.gave_up.store(true, Ordering::Relaxed);
                 return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None));
@@ -164,17 +169,17 @@ impl Asked {
     }
 
     fn start(&self, work: Work) {
-        let world = self.world.clone();
+        let recording = self.recording.clone();
         (self.spawn)(Box::new(move || {
             // A panic has been reported by then, and must not leave others waiting.
-            let _ = catch_unwind(AssertUnwindSafe(|| world.compute(work)));
-            let mut all = world.under_way.all();
-            if world.has(work) {
+            let _ = catch_unwind(AssertUnwindSafe(|| recording.compute(work)));
+            let mut all = recording.under_way.all();
+            if recording.has(work) {
                 all.remove(&work);
             } else {
                 all.insert(work, State::Failed);
             }
-            world.under_way.ended.notify_all();
+            recording.under_way.ended.notify_all();
         }));
     }
 }
@@ -198,30 +203,30 @@ pub(crate) fn on_a_thread() -> Spawn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::tests::world;
+    use crate::recording::tests::recording;
 
-    fn asked(world: &Arc<World>, spawn: Spawn) -> Asked {
+    fn query(recording: &Arc<Recording>, spawn: Spawn) -> RunningQuery {
         let limits = Limits { time: Duration::from_millis(50), ..Limits::TERMINAL };
-        Asked::new(Arc::clone(world), limits, Arc::default(), spawn)
+        RunningQuery::new(Arc::clone(recording), limits, Arc::default(), spawn)
     }
 
     #[test]
     fn work_that_breaks_is_an_error_and_is_not_tried_again() {
-        let world = world();
+        let recording = recording();
         // No table has this number.
         let broken = Work::Rows(usize::MAX);
-        let first = asked(&world, on_a_thread()).wait_for(broken);
+        let first = query(&recording, on_a_thread()).wait_for(broken);
         assert!(matches!(first, Err(Error::ModuleError(_))), "{first:?}");
         let never: Spawn = Arc::new(|_| panic!("started again"));
-        assert!(asked(&world, never).wait_for(broken).is_err());
+        assert!(query(&recording, never).wait_for(broken).is_err());
     }
 
     #[test]
     fn a_query_waits_only_until_its_time_is_up() {
-        let world = world();
+        let recording = recording();
         let idle: Spawn = Arc::new(drop);
-        let asked = asked(&world, idle);
-        assert!(asked.looked().is_err());
-        assert!(asked.gave_up() && asked.is_over());
+        let query = query(&recording, idle);
+        assert!(query.meanings().is_err());
+        assert!(query.gave_up() && query.is_over());
     }
 }

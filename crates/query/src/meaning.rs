@@ -26,7 +26,7 @@ pub(crate) struct OnDevice {
 
 /// What one host's events mean.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct Meaning {
     pub(crate) steps: Vec<Step>,
     pub(crate) devices: Vec<OnDevice>,
     pub(crate) bottleneck: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Looked {
 }
 
 /// Of a host without events.
-pub(crate) static NOTHING: Looked = Looked {
+pub(crate) static NOTHING: Meaning = Meaning {
     steps: Vec::new(),
     devices: Vec::new(),
     bottleneck: 0,
@@ -46,7 +46,7 @@ pub(crate) static NOTHING: Looked = Looked {
     ops: Vec::new(),
 };
 
-impl Looked {
+impl Meaning {
     pub(crate) fn of(loaded: &HostProfile) -> Self {
         let context = loaded.context();
         let (trace, vocabulary, states) = (&loaded.trace, context.vocabulary(), context.states());
@@ -62,7 +62,7 @@ impl Looked {
             steps: device.steps.iter().filter(|_| !whole).map(|step| (step.window, step.shares)).collect(),
             work: device.steps.iter().filter(|_| !whole).map(|step| step.work).collect(),
         };
-        Looked {
+        Meaning {
             steps: found
                 .map(|step| Step { number: step.number, span: step.span, excluded: step.excluded })
                 .collect(),
