@@ -89,6 +89,20 @@ _LAZY = {
 _MODULES = ("fleet", "tfprof")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext stepscope``: records the training loops of a notebook, and shows the verdict below their cells."""
+    from .notebook import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext stepscope``."""
+    from .notebook import unload
+
+    unload(shell)
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module("." + _LAZY[name], __name__), name)

@@ -46,13 +46,14 @@ class Loop:
     SOURCES = ("keras", "update", "backward", "call", "fetch")
     FEW = 3  # events after which a source is believed
 
-    def __init__(self):
-        self.listeners = []
+    def __init__(self, listeners=()):
+        self.listeners = list(listeners)
         self.number = 0  # of the current step
         self.source = None
         self.site = None  # file, function and line of the last boundary's event
         self._anchor = None
         self._counts = {source: {} for source in self.SOURCES}
+        self._best = len(self.SOURCES)  # place of the best source that has spoken; fetches have to speak more than once
         self._times = {}  # of calls: site -> ns, without the first two of each
         self._fetched = None  # the last fetch since the last anchor
         self._fetches_before = {}
@@ -130,14 +131,15 @@ class Loop:
     def _count(self, source, key):
         counts = self._counts[source]
         count = counts[key] = counts.get(key, 0) + 1
-        return count
+        if source != "fetch" or count > 2 * self.FEW:
+            self._best = min(self._best, self.SOURCES.index(source))
 
     def _source(self):
-        for source in self.SOURCES:
-            counts = self._counts[source]
-            if counts and (source != "fetch" or max(counts.values()) > 2 * self.FEW):
-                return source
-        return None
+        return self.SOURCES[self._best] if self._best < len(self.SOURCES) else None
+
+    def ignores(self, source):
+        """Whether a better source has spoken, so that events of this one need not be looked at."""
+        return self._best < self.SOURCES.index(source)
 
     def _most(self, source):
         """The key with the most events; of those that are about equal, the first."""
@@ -217,11 +219,13 @@ class Recorder:
     SAMPLES = 40
     LONGEST = 90.0  # s, after which one complete step is enough
     KEPT = 100000  # durations of steps
+    SHORT, ENOUGH = 0.0025, 2000  # s; steps
 
     def __init__(self, folder, loop, options):
         self.folder = folder
         self.loop = loop
         self.into = options.get("into") or folder
+        self.once = bool(options.get("once"))  # one window, then the program is left as it was
         self.rank = rank_of(os.environ)
         self.state = "waiting"  # prepared, recording, done
         self.windows = 0
@@ -232,6 +236,7 @@ class Recorder:
         self._begun = time.time()
         self._at_exit = False
         self._written = None
+        self._lock = threading.Lock()
 
     def _reset(self):
         self._last = None
@@ -239,6 +244,10 @@ class Recorder:
         self._recent = []
         self._plan = None
         self._unsteady = 0  # steps to leave out after a window
+
+    def is_idle(self):
+        """Whether the loop is known and nothing is being recorded."""
+        return self.state == "done" and self.loop.site is not None
 
     # Boundaries.
 
@@ -294,6 +303,12 @@ class Recorder:
             self._unwritten.append((time.time(), seconds))
         if time.monotonic() - self._said_at > 1.0:
             self._say_steps()
+            self._leave_short_steps()
+
+    def _leave_short_steps(self):
+        """Watching costs some 20 µs per step. Short steps that were timed for long enough are not worth it."""
+        if self.state == "done" and self._kept >= self.ENOUGH and self._pace() < self.SHORT:
+            detach()
 
     def _is_complete(self, count, lasted):
         if self.rank is not None:
@@ -380,12 +395,16 @@ class Recorder:
         quietly(lambda: self._framework.prepare(False))
         self.state = "prepared"
 
-    def _open(self, number, at):
+    def _open(self, number, at, thread=None):
         self._part = os.path.join(self.into, ".part.{}.{}".format(os.getpid(), self.windows))
         self._say("recording")
-        self._finish_work()
+        if thread is None:
+            self._finish_work()
         quietly(lambda: self._framework.start(self._part, False))
         self.log = record._HostLog()
+        if thread is not None:
+            self.log.loop = thread
+            self.log.own.add(threading.get_ident())
         self.log.start()
         self.log.mark_clock(self._framework)
         if not self._at_exit:
@@ -413,20 +432,53 @@ class Recorder:
         self.state = "writing"
         plan, self._plan = self._plan, None
         framework = self._framework
-        self._finish_work()
+        if why != "time":
+            self._finish_work()
         self.log.mark_clock(framework)
         self.log.stop()
         quietly(lambda: framework.stop(self._part, None))
         self.windows += 1
         steps = len(self.times) - 1
-        if steps >= 1:
-            self._keep(plan, why, steps)
+        kept = steps >= 1 or why == "time"
+        if kept:
+            self._keep(plan, why, max(steps, 0))
         shutil.rmtree(self._part, ignore_errors=True)
         self.state = "waiting" if self._wants_another(plan, why) else "done"
-        self._say("recorded" if steps >= 1 else "empty")
+        self._say("recorded" if kept else "empty")
         self.log = None
+        if self.once and self.state == "done":
+            self._say("done")
+            detach()
+
+    # Windows without steps.
+
+    def record_for(self, seconds):
+        """Records so many seconds from another thread: nothing shows where the steps of this loop are."""
+        try:
+            with self._lock:
+                if self.state != "waiting" or self.windows:
+                    return
+                self.state = "timed"
+            self._plan = {"early": False, "session": time.strftime("%Y_%m_%d_%H_%M_%S")}
+            self._prepare()
+            self._open(0, now_ns(), main_thread())
+            self.state = "timed"
+            self.times = []
+            time.sleep(seconds)
+            self._end_timed()
+        except Exception as error:
+            self._give_up(error)
+
+    def _end_timed(self):
+        with self._lock:
+            if self.state != "timed":
+                return
+            self.state = "writing"
+        self._close("time")
 
     def _wants_another(self, plan, why):
+        if why == "time":
+            return not self.once
         if why != "complete":
             return False
         steps = [after - before for before, after in zip(self.times, self.times[1:])]
@@ -446,6 +498,8 @@ class Recorder:
         else:
             session = "{}_{}".format(session, os.getpid())
         place = os.path.join(self.into, "plugins", "profile", session)
+        while self.rank is None and place != self._written and os.path.exists(place):
+            place += "_"  # two windows within a second
         os.makedirs(place, exist_ok=True)
         document = self.log.document()
         origin = self.log.clock[0][1]
@@ -455,7 +509,7 @@ class Recorder:
             rank=self.rank and self.rank[0],
             world=self.rank and self.rank[1],
             window={"first_step": self.first, "steps": steps, "early": plan["early"], "ended_by": why},
-            steps={
+            steps=None if why == "time" else {
                 "source": self.loop.source,
                 "loop": self.loop.site and {
                     "file": record._shown(self.loop.site[0]),
@@ -506,6 +560,11 @@ class Recorder:
         """The program ends, by itself or by an exception."""
         if self.state == "recording":
             self._guarded_close("exit")
+        elif self.state == "timed":
+            try:
+                self._end_timed()
+            except Exception as error:
+                self._give_up(error)
         elif self.state == "prepared":
             try:
                 self._framework.unprepare()
@@ -516,14 +575,24 @@ class Recorder:
         except Exception:
             pass
 
+    def again(self):
+        """Ends what is open, and waits for the next loop: a notebook has several. Returns the recording, if there is one."""
+        self.exit()
+        written, self._written = self._written, None
+        if self.state == "done":
+            self.state = "waiting"
+        self._reset()
+        self.windows, self.problems = 0, []
+        self.loop.__init__(self.loop.listeners)
+        return written
+
     def forked(self):
         """This is a child now: windows and buffers are the parent's."""
-        self.state = "waiting" if self.state != "recording" else "done"
+        self.state = "waiting" if self.state not in ("recording", "timed") else "done"
         self._reset()
         self._kept, self._unwritten, self.windows, self._written = 0, [], 0, None
         self._at_exit = False
-        self.loop.__init__()
-        self.loop.listeners = [self]
+        self.loop.__init__([self] if self in self.loop.listeners else [])
         atexit.unregister(self.exit)
         del record._listening[:]
 
@@ -559,6 +628,35 @@ class Recorder:
     def _say_file(self, name, text, mode):
         with open(os.path.join(self.folder, "{}.{}".format(name, os.getpid())), mode) as file:
             file.write(text)
+
+
+class Turns:
+    """Lets this program and another one take turns in short windows of steps, for ``stepscope gate --paired``.
+
+    A program that reports its steps by itself is left alone: it knows better.
+    """
+
+    MODULES = ("stepscope_turns", "stepscope.turns")
+
+    def __init__(self, turns, loop):
+        self._turns, self._loop = turns, loop
+
+    def restarted(self):
+        pass
+
+    def event(self):
+        pass
+
+    def boundary(self, number, at):
+        if any(name in sys.modules for name in self.MODULES):
+            self._loop.listeners = [listener for listener in self._loop.listeners if listener is not self]
+            return
+        self._turns.boundary(self._finish)
+
+    def _finish(self):
+        framework = record._framework()
+        if framework is not None:
+            framework.finish_work()
 
 
 #: What profilers print when they start and end, in lower case.
@@ -601,6 +699,7 @@ def versions():
 _loop = None
 _recorder = None
 _inside = threading.local()
+_undo: list = []  # how to take each patch back
 
 
 def begin(folder):
@@ -614,8 +713,60 @@ def begin(folder):
         pass
     _loop = Loop()
     _recorder = Recorder(folder, _loop, options)
-    _loop.listeners.append(_recorder)
+    turns = sys.modules.get("_stepscope_turns") if os.environ.get("STEPSCOPE_TURNS") else None
+    _loop.listeners.append(_recorder if turns is None else Turns(turns, _loop))
     os.register_at_fork(after_in_child=_recorder.forked)
+    return _recorder
+
+
+def attach(folder, patience=None, seconds=2.0):
+    """Starts to listen in a program that runs already. If it shows no steps for so long, a few seconds are recorded."""
+    recorder = begin(folder)
+    for name, _ in PATCHES:
+        module = sys.modules.get(name)
+        if module is not None:
+            guarded(patch, name, module)
+    guarded(patch_jitted)
+    if patience is not None:
+        arm(patience, seconds)
+    return recorder
+
+
+def detach():
+    """Takes back all patches; who kept a patched object keeps it, and it does nothing any more."""
+    if _loop is not None:
+        _loop.listeners = []
+    while _undo:
+        try:
+            _undo.pop()()
+        except Exception:
+            pass
+
+
+def put(owner, name, value):
+    """Replaces a member of a module or of a class."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    _undo.append(lambda: setattr(owner, name, before))
+
+
+def main_thread():
+    return threading.main_thread().ident
+
+
+def arm(patience, seconds):
+    """Records some seconds if no steps have shown by then; returns what cancels that."""
+
+    before = _loop.number
+
+    def late():
+        if _loop.number == before:
+            _recorder.record_for(seconds)
+
+    timer = threading.Timer(patience, late)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def caller():
@@ -639,10 +790,12 @@ def patch(name, module):
 
 
 def guarded(call, *arguments):
+    """Calls something of ours in the midst of the program; the first problem is the last one."""
     try:
         return call(*arguments)
     except Exception as error:
         _recorder.problems.append("{}: {}".format(type(error).__name__, error))
+        detach()
         return None
 
 
@@ -668,7 +821,7 @@ def fetches(owner, key_of):
             _inside.fetch = False
 
     __next__.__wrapped__ = original
-    owner.__next__ = __next__
+    put(owner, "__next__", __next__)
 
 
 def kind_of(dataset):
@@ -687,11 +840,11 @@ def patch_torch_loader(module):
 def patch_torch_optimizer(module):
     def after_step(optimizer, arguments, keywords):
         if _loop.ours("update"):
-            guarded(_loop.anchor, "update", id(optimizer), caller())
+            guarded(lambda: _loop.anchor("update", id(optimizer), _loop.site if _recorder.is_idle() else caller()))
 
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(after_step)
+        _undo.append(register(after_step).remove)
         return
     original = module.Optimizer.profile_hook_step
 
@@ -706,7 +859,7 @@ def patch_torch_optimizer(module):
         stepped.hooked = getattr(wrapped, "hooked", True)
         return stepped
 
-    module.Optimizer.profile_hook_step = staticmethod(profile_hook_step)
+    put(module.Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
 
 
 def patch_torch_autograd(module):
@@ -714,14 +867,14 @@ def patch_torch_autograd(module):
 
     def backward(*arguments, **keywords):
         result = original(*arguments, **keywords)
-        if _loop.ours("backward"):
+        if not _loop.ignores("backward") and _loop.ours("backward"):
             site = guarded(caller)
             guarded(_loop.anchor, "backward", site and (site[0], site[2]), site)
         return result
 
     backward.__wrapped__ = original
     backward.__doc__ = original.__doc__
-    module.backward = backward
+    put(module, "backward", backward)
 
 
 def patch_tf_iterator(module):
@@ -734,19 +887,41 @@ def patch_tf_numpy_iterator(module):
             fetches(getattr(module, name), lambda iterator: "tf")
 
 
+#: Seconds. Compiling may take as long; steps that come later replace what was recorded then.
+LONG_CALL = 20.0
+#: Only the first calls may be the only ones.
+MOST_ARMED = 4
+_armed: list = []
+
+
+def arm_call():
+    _armed.append(None)
+    return arm(LONG_CALL, Recorder.SECONDS)
+
+
 def timed_call(original, key_of):
     """A method that says that a compiled function is called; only the outermost call counts."""
 
     def __call__(self, *arguments, **keywords):
         if getattr(_inside, "call", False) or not _loop.ours("call"):
             return original(self, *arguments, **keywords)
+        if _loop.ignores("call"):
+            result = original(self, *arguments, **keywords)
+            _loop.event()
+            return result
         _inside.call = True
         try:
             site = guarded(caller)
             key = (key_of(self), site and site[0], site and site[2])
             guarded(_loop.anchor, "call", key, site)
+            # A loop inside of a compiled function is one long call, which shows no steps.
+            timer = guarded(arm_call) if len(_armed) < MOST_ARMED else None
             begun = now_ns()
-            result = original(self, *arguments, **keywords)
+            try:
+                result = original(self, *arguments, **keywords)
+            finally:
+                if timer is not None:
+                    timer.cancel()
             _loop.called(key, now_ns() - begun)
             _loop.event()
             return result
@@ -758,11 +933,11 @@ def timed_call(original, key_of):
 
 
 def patch_tf_function(module):
-    module.Function.__call__ = timed_call(module.Function.__call__, id)
+    put(module.Function, "__call__", timed_call(module.Function.__call__, id))
 
 
 def patch_tf_session(module):
-    module.BaseSession.run = timed_call(module.BaseSession.run, lambda session: "run")
+    put(module.BaseSession, "run", timed_call(module.BaseSession.run, lambda session: "run"))
 
 
 def patch_keras(module):
@@ -777,7 +952,7 @@ def patch_keras(module):
         return original(self, *arguments, **keywords)
 
     on_train_batch_begin.__wrapped__ = original
-    owner.on_train_batch_begin = on_train_batch_begin
+    put(owner, "on_train_batch_begin", on_train_batch_begin)
 
 
 class Jitted:
@@ -845,7 +1020,20 @@ def patch_jax(module):
     jit.__wrapped__ = original
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(jit, name, getattr(original, name))
-    module.jit = jit
+    put(module, "jit", jit)
+
+
+def patch_jitted():
+    """Compiled functions of JAX that the program made before: those that its own modules have by name."""
+    if "jax" not in sys.modules:
+        return
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if module is not sys.modules.get("__main__") and not (isinstance(file, str) and record._is_user_file(file)):
+            continue
+        for name, value in list(vars(module).items()):
+            if type(value).__name__ == "PjitFunction":
+                put(module, name, Jitted(value))
 
 
 PATCHES = (

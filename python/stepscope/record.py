@@ -274,6 +274,89 @@ def _heard(event, arguments):
         pass
 
 
+class _Lock:
+    """Who wants the interpreter lock, at a moment in which the sampling thread has it.
+
+    A thread that stands at a jump or at the start of a function calls nothing: it was told to give the lock up, and waits
+    for it. A thread that stands at a call may wait for anything. The kernel knows the address that each thread sleeps on,
+    and the address of the lock is the one that those of the first kind sleep on.
+    """
+
+    _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
+    #: The lock's condition variable; its parts have addresses of their own.
+    _SIZE = 64
+
+    def __init__(self):
+        self._standing = {}  # code: bytes of its instructions
+        self._address = None
+        self._files = {}  # thread: open file
+        self._read = None
+        try:
+            import opcode
+
+            names = opcode.opname
+        except Exception:
+            names = []
+        starts = ("RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "POP_JUMP_BACKWARD")
+        self._waits = frozenset(number for number, name in enumerate(names) if name.startswith(starts))
+        self._on = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+    def wanting(self, loop, frames):
+        """The other threads that want the lock, if the loop's thread wants it, too; frames by thread."""
+        if not self._on:
+            return ()
+        others = [ident for ident, frame in frames.items() if ident != loop and self._is_sure(frame)]
+        if not others or loop not in frames:
+            return ()
+        if self._is_sure(frames[loop]) or self._sleeps_on_lock(loop, others[0]):
+            return others
+        return ()
+
+    def _is_sure(self, frame):
+        code = frame.f_code
+        standing = self._standing.get(code)
+        if standing is None:
+            standing = self._standing[code] = code.co_code
+        at = frame.f_lasti
+        return 0 <= at < len(standing) and standing[at] in self._waits
+
+    def _sleeps_on_lock(self, loop, other):
+        if self._address is None:
+            self._address = self._sleeps_on(other)
+        at = self._sleeps_on(loop)
+        return at is not None and self._address is not None and abs(at - self._address) < self._SIZE
+
+    def _sleeps_on(self, ident):
+        """The address that a thread sleeps on. Must not give the lock up meanwhile, or the answer would change."""
+        try:
+            if self._read is None:
+                import ctypes
+                import platform
+
+                self._futex = self._FUTEX[platform.machine()]
+                self._buffer = ctypes.create_string_buffer(256)
+                self._read = ctypes.PyDLL(None).pread
+                self._read.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong)
+            file = self._files.get(ident)
+            if file is None:
+                native = getattr(threading._active.get(ident), "native_id", None)
+                # Opening gives the lock up: the next sample reads.
+                self._files[ident] = os.open("/proc/self/task/{}/syscall".format(native), os.O_RDONLY | os.O_CLOEXEC)
+                return None
+            size = self._read(file, self._buffer, 255, 0)
+            words = self._buffer.raw[: max(size, 0)].split()
+            return int(words[1], 16) if len(words) > 1 and words[0] == str(self._futex).encode() else None
+        except Exception:  # no such file on this system, or it may not be read
+            self._on = False
+            return None
+
+    def close(self):
+        for file in self._files.values():
+            with contextlib.suppress(OSError):
+                os.close(file)
+        self._files = {}
+
+
 class _HostLog:
     """Python samples, pauses of the garbage collector, opened files and started children, while a window is open.
 
@@ -297,6 +380,7 @@ class _HostLog:
         self.pauses = []
         self.opens = []
         self.children = []
+        self.lock_waits = []
         self.lost = 0
         self.own = set()  # threads that are not the program's
         self.clock = []
@@ -306,6 +390,8 @@ class _HostLog:
         self._interval = sys.getswitchinterval()
         self._chains = {}
         self._count = 0
+        self._lock = _Lock()
+        self.loop = threading.get_ident()
 
     def now(self):
         return time.perf_counter_ns() - self.clock[0][1]
@@ -336,6 +422,7 @@ class _HostLog:
         self.clock.append((time.time_ns(), time.perf_counter_ns()))
         if self._thread is not None:
             self._thread.join(1.0)
+        self._lock.close()
 
     def _collected(self, phase, info):
         now = time.perf_counter_ns() - self.clock[0][1]
@@ -366,12 +453,16 @@ class _HostLog:
         before = 0
         while not self._stop.wait(self.PERIOD):
             try:
-                frames = sys._current_frames()
+                frames = {ident: frame for ident, frame in sys._current_frames().items() if ident not in self.own}
                 now = self.now()
-                for ident, frame in frames.items():
-                    if ident not in self.own:
-                        self._add(ident, frame, now, now - before)
-                del frames, frame
+                holders = self._lock.wanting(self.loop, frames) if len(frames) > 1 else ()
+                seen = {ident: self._add(ident, frame, now, now - before) for ident, frame in frames.items()}
+                if holders and len(self.lock_waits) < self.MOST:
+                    # All of them take turns, and the loop waits in the turns of the others.
+                    waited = (now - before) * len(holders) // (len(holders) + 1)
+                    stacks = [seen[ident] for ident in holders if seen[ident] is not None]
+                    self.lock_waits.append((now, waited, stacks[0] if stacks else None))
+                del frames
             except Exception:
                 self.lost += 1
                 continue
@@ -384,7 +475,7 @@ class _HostLog:
             frame = frame.f_back
         stack = self._stack(tuple(chain))
         if stack is None:
-            return
+            return None
         samples = self.threads.get(ident)
         if samples is None:
             samples = self.threads[ident] = []
@@ -395,6 +486,7 @@ class _HostLog:
             self.lost += 1
         else:
             samples.append((now, weight, stack))
+        return stack
 
     def _stack(self, chain):
         """The number of a stack: the program's own frames, and the library that the last of them calls."""
@@ -427,13 +519,13 @@ class _HostLog:
 
     def document(self):
         """Everything as plain values of JSON; times are nanoseconds since the first of the two clock readings."""
-        loop = threading.get_ident()
+        loop = self.loop
         threads = []
         for ident, samples in self.threads.items():
             native, name = self.names[ident]
             threads.append({"id": native, "name": name, "samples": [list(sample) for sample in samples]})
         native_ids = {ident: native for ident, (native, _) in self.names.items()}
-        native_ids.setdefault(loop, threading.get_native_id() if hasattr(threading, "get_native_id") else None)
+        native_ids.setdefault(loop, getattr(threading._active.get(loop), "native_id", None))
         sites = [
             {
                 "file": _shown(file),
@@ -456,17 +548,27 @@ class _HostLog:
             "stacks": [list(stack) for stack in self.stacks],
             "threads": threads,
             "collections": [list(pause) for pause in self.pauses],
+            "lock_waits": [list(wait) for wait in self.lock_waits],
             "opens": [[at, native_ids.get(ident), path, writes] for at, ident, path, writes in self.opens],
             "children": [[at, native_ids.get(ident), path] for at, ident, path in self.children],
             "lost": self.lost,
         }
 
 
+def _cell(file):
+    """The cell of a notebook, as IPython names it in tracebacks: ``In[3]``."""
+    try:
+        named = sys.modules["IPython"].get_ipython().compile.format_code_name(file)
+        return named[1] if isinstance(named[1], str) and named[1].startswith("In") else "notebook.py"
+    except Exception:
+        return "notebook.py"
+
+
 def _shown(file):
     """A file as a person would name it: relative to the program's folder, else its last two parts."""
     for part in _NOTEBOOK_PARTS:
         if part in file:
-            return "notebook.py"
+            return _cell(file)
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     for folder in (os.path.dirname(os.path.abspath(main)) if main else None, os.getcwd()):
         if folder and file.startswith(folder.rstrip("/") + "/"):

@@ -139,7 +139,7 @@ for step in range(10):
     tick(); o.zero_grad(); m(get_batch()).sum().backward(); o.step()
 ''', ANY_INPUT, "get_batch"),
     "torch_long_steps": (TORCH + '''
-def prepare(): time.sleep(6); return torch.zeros(8, 64)
+def prepare(): time.sleep(20); return torch.zeros(8, 64)
 m = model(); o = torch.optim.SGD(m.parameters(), lr=0.1)
 for step in range(7):
     tick(); o.zero_grad(); m(prepare()).sum().backward(); o.step()
@@ -210,6 +210,70 @@ m = torch.nn.parallel.DistributedDataParallel(model()); o = torch.optim.SGD(m.pa
 for step in range(100):
     tick(); o.zero_grad(); m(get_batch()).sum().backward(); o.step()
 ''', ANY_INPUT + ("communication-bound", "straggler"), "get_batch"),
+    "torchrun": (TORCH + '''
+torch.distributed.init_process_group("gloo")
+def get_batch(): burn(20); return torch.zeros(8, 64)
+m = torch.nn.parallel.DistributedDataParallel(model()); o = torch.optim.SGD(m.parameters(), lr=0.1)
+for step in range(100):
+    tick(); o.zero_grad(); m(get_batch()).sum().backward(); o.step()
+torch.distributed.destroy_process_group()
+''', ANY_INPUT + ("communication-bound", "straggler"), "get_batch"),
+    "accelerate_launch": (TORCH + '''
+from accelerate import Accelerator
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 1280
+    def __getitem__(self, i): burn(2); return torch.zeros(64), torch.zeros(1)
+a = Accelerator(cpu=True); m = model(); o = torch.optim.SGD(m.parameters(), lr=0.1)
+m, o, d = a.prepare(m, o, torch.utils.data.DataLoader(Data(), batch_size=8))
+for x, y in d:
+    tick(); o.zero_grad(); a.backward(((m(x) - y) ** 2).mean()); o.step()
+''', ("input-bound", "straggler"), "__getitem__"),
+    "mpirun": (TORCH.replace('"RANK"', '"OMPI_COMM_WORLD_RANK"') + '''
+def get_batch(): burn(20); return torch.zeros(8, 64)
+m = model(); o = torch.optim.SGD(m.parameters(), lr=0.1)
+for step in range(100):
+    tick(); o.zero_grad(); m(get_batch()).sum().backward(); o.step()
+''', ANY_INPUT, "get_batch"),
+    "torch_workers": (TORCH + '''
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 960
+    def __getitem__(self, i): burn(4); return torch.zeros(64), torch.zeros(1)
+m = model(); o = torch.optim.SGD(m.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=1):
+    tick(); o.zero_grad(); ((m(x) - y) ** 2).mean().backward(); o.step()
+''', ("input-bound",), None),
+    "torch_lock": (TORCH + '''
+import threading
+def statistics():
+    while True: burn(50)
+threading.Thread(target=statistics, daemon=True).start()
+m = model(); o = torch.optim.SGD(m.parameters(), lr=0.1); x = torch.zeros(8, 64)
+for step in range(60):
+    tick(); o.zero_grad()
+    for _ in range(5): m(x).sum().backward()
+    o.step()
+''', ("host-python",), "statistics"),
+    "tf_generator": (TF + '''
+def batches():
+    for _ in range(100): burn(15); yield np.ones((8, 256), np.float32)
+for x in tf.data.Dataset.from_generator(batches, output_signature=tf.TensorSpec((8, 256), tf.float32)):
+    tick(); train_step(x)
+''', ("input-bound",), "batches"),
+    "tf_validation": (TF + '''
+@tf.function
+def evaluate(x): return tf.reduce_sum(x @ w)
+def report(loss): burn(15); return float(loss)
+data = lambda n: tf.data.Dataset.from_tensors(tf.ones((8, 256))).repeat(n)
+for epoch in range(5):
+    for x in data(20): tick(); report(train_step(x))
+    for x in data(10): evaluate(x)
+''', ("host-python",), "report"),
+    "tf_in_graph": (TF + '''
+@tf.function
+def train(steps):
+    for _ in tf.range(steps): train_step(tf.random.normal((512, 256)))
+tick(); train(tf.constant(40000)); tick()
+''', ("compute-bound", "op-dominates", "dispatch-bound", "loop-overhead"), None),
     "tf_slow_map": (TF + '''
 def slow(x): burn(3); return x
 ds = tf.data.Dataset.range(800).map(lambda i: tf.ensure_shape(tf.py_function(slow, [tf.ones(256)], tf.float32), (256,))).batch(8)
@@ -247,6 +311,11 @@ class Data(keras.utils.PyDataset):
     def __getitem__(self, i): burn(15); return np.ones((8, 32), "float32"), np.zeros((8, 1), "float32")
 net().fit(Data(), epochs=2, verbose=0, callbacks=[Watch()])
 ''', ("input-bound",), "__getitem__"),
+    "keras_fit": (KERAS + '''
+x, y = np.ones((2400, 512), "float32"), np.zeros((2400, 1), "float32")
+m = keras.Sequential([keras.layers.Dense(1500), keras.layers.Dense(1500), keras.layers.Dense(1)]); m.compile("sgd", "mse")
+m.fit(x, y, batch_size=64, epochs=3, verbose=0, callbacks=[Watch()])
+''', ("compute-bound", "op-dominates"), None),
     "keras_callback": (KERAS + '''
 class Slow(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None): burn(20)
@@ -272,3 +341,12 @@ for step in range(80):
     tick(); w = train_step(w, x); w.block_until_ready()
 ''', ("compute-bound", "op-dominates", "dispatch-bound"), None),
 }
+
+#: How a script is started, if not by ``python train.py``.
+LAUNCHES = {
+    "torchrun": ("{bin}/torchrun", "--nproc-per-node", "2", "{script}"),
+    "accelerate_launch": ("{bin}/accelerate", "launch", "--cpu", "--num_processes", "2", "{script}"),
+    "mpirun": ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "{python}", "{script}"),
+}
+#: Scripts whose steps no call of theirs shows: the profile's own finder looks for them.
+NO_STEPS = ("tf_in_graph",)

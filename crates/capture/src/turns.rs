@@ -1,7 +1,8 @@
 //! Lets two programs take turns in short windows of steps: `stepscope gate --paired`.
 //!
 //! Each program runs in a process group of its own, and reports to a socket at the end of each step (see
-//! `turns/stepscope_turns.py`, which the binary carries along and the Python package has as `stepscope.turns`). One of them runs; the other one is stopped as a whole at a
+//! `turns/stepscope_turns.py`, which the binary carries along and the Python package has as `stepscope.turns`): by the hook
+//! that `run` puts into programs, or by a line in the script. One of them runs; the other one is stopped as a whole at a
 //! step boundary, with its threads and loader processes. What the steps took is returned as plain values; what follows from
 //! it is decided elsewhere.
 
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use crate::bench::Stop;
+use crate::run::inject::{Injection, Purpose};
 use program::Program;
 
 /// The module that programs report with, and the name that it is imported by.
@@ -90,6 +92,8 @@ pub enum TurnsError {
 pub struct Turns {
     plan: Plan,
     folder: tempfile::TempDir,
+    /// Finds the steps of programs that do not report them; without it, they have to.
+    injection: Option<Injection>,
     programs: [Program; 2],
     /// Steps per turn.
     steps: usize,
@@ -110,16 +114,18 @@ impl Turns {
             .tempdir()
             .map_err(|error| (0, TurnsError::System(error)))?;
         std::fs::write(folder.path().join(MODULE.0), MODULE.1).map_err(|error| (0, error.into()))?;
+        let injection = Injection::new(&folder.path().join("unused"), Purpose::Turns).ok();
         let [base, new] = &plan.sides;
         let start = |place: usize, side: &Side| {
-            Program::start(side, place, folder.path(), plan.warm_up).map_err(|error| (place, error))
+            Program::start(side, place, (folder.path(), injection.as_ref()), plan.warm_up)
+                .map_err(|error| (place, error))
         };
         let mut programs = [start(0, base)?, start(1, new)?];
         // Both warm up at the same time; who is ready first is stopped.
         for (place, program) in programs.iter_mut().enumerate() {
             program.ready(plan).map_err(|error| (place, error))?;
         }
-        let mut turns = Turns { plan: plan.clone(), folder, programs, steps: LEAST_STEPS };
+        let mut turns = Turns { plan: plan.clone(), folder, injection, programs, steps: LEAST_STEPS };
         turns.choose_length()?;
         Ok(turns)
     }
@@ -157,7 +163,8 @@ impl Turns {
         let (Some(program), Some(side)) = (self.programs.get_mut(place), self.plan.sides.get(place)) else {
             return Ok(());
         };
-        let started = Program::start(side, place, self.folder.path(), self.plan.warm_up);
+        let inside = (self.folder.path(), self.injection.as_ref());
+        let started = Program::start(side, place, inside, self.plan.warm_up);
         *program = started.map_err(|error| (place, error))?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use stepscope_trace::Span;
 use crate::exit::Exit;
 
 #[cfg(unix)]
-use crate::commands::{BenchArgs, MonitorArgs, RunArgs};
+use crate::commands::{AttachArgs, BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, HloArgs,
     JournalArgs, ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo,
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Run(RunArgs),
     #[cfg(unix)]
+    Attach(AttachArgs),
+    #[cfg(unix)]
     Monitor(MonitorArgs),
     #[cfg(unix)]
     Bench(BenchArgs),
@@ -102,6 +104,8 @@ impl Command {
             Command::Capture(args) => args.run(terminal),
             #[cfg(unix)]
             Command::Run(args) => args.run(terminal),
+            #[cfg(unix)]
+            Command::Attach(args) => args.run(terminal),
             #[cfg(unix)]
             Command::Monitor(args) => args.run(terminal),
             #[cfg(unix)]

@@ -21,6 +21,9 @@ pub enum Form {
 pub const USER_SAMPLE: &str = "python_sample";
 /// The same for frames of libraries that the program's own code calls.
 pub const LIBRARY_SAMPLE: &str = "python_library_sample";
+/// The category of times in which the thread that runs the loop waits for Python's interpreter lock. The event's name is the
+/// code that holds it, if that is known.
+pub const LOCK_WAIT: &str = "python_lock_wait";
 
 /// A kind of event: everything that its events share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

@@ -44,7 +44,7 @@ pub use flow::{FlowDirection, FlowPoint};
 pub use format::{Delivers, Format};
 pub use huge_pages::prefer_huge_pages;
 pub use ids::{ArgSourceId, DeviceId, EventId, KindId, ProcessId, StrId, TrackId};
-pub use kind::{Form, Kind, LIBRARY_SAMPLE, USER_SAMPLE};
+pub use kind::{Form, Kind, LIBRARY_SAMPLE, LOCK_WAIT, USER_SAMPLE};
 pub use kind_set::{FirstEvents, KindSet};
 pub use nesting::{Nesting, overlapping};
 pub use note::{Note, NoteKind};

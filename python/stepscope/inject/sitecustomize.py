@@ -89,7 +89,9 @@ def hook_loader(folder):
             import importlib.util
 
             modules = []
-            for name, file in (("_stepscope_record", "record.py"), ("_stepscope_hook", "hook.py")):
+            names = ["record", "turns", "hook"] if os.environ.get("STEPSCOPE_TURNS") else ["record", "hook"]
+            for part in names:
+                name, file = "_stepscope_" + part, part + ".py"
                 module = sys.modules.get(name)
                 if module is None:
                     spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, file))
@@ -97,8 +99,8 @@ def hook_loader(folder):
                     sys.modules[name] = module
                     spec.loader.exec_module(module)
                 modules.append(module)
-            loaded.append(modules[1])
-            modules[1].begin(folder)
+            loaded.append(modules[-1])
+            modules[-1].begin(folder)
         return loaded[0]
 
     return load
@@ -196,11 +198,12 @@ def main():
     sys.meta_path.insert(0, Finder(hook_loader(folder)))
 
 
-try:
-    main()
-except Exception:
-    pass
+if __name__ == "sitecustomize":
+    try:
+        main()
+    except Exception:
+        pass
 
-# The program's own one, which this file hides. If there is none, or if it fails, Python does what it would have done.
-sys.modules.pop("sitecustomize", None)
-import sitecustomize  # noqa: E402, F401
+    # The program's own one, which this file hides. If there is none, or if it fails, Python does what it would have done.
+    sys.modules.pop("sitecustomize", None)
+    import sitecustomize  # noqa: F401

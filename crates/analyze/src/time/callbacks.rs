@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, Form, KindId, ProcessKind, Span, Time, Track, TrackKind};
+use stepscope_trace::{Dur, Form, KindId, LOCK_WAIT, ProcessKind, Span, Time, Trace, Track, TrackKind};
 
 use crate::analysis::Analysis;
 use crate::breakdown::Shares;
@@ -49,6 +49,9 @@ pub struct Callbacks {
     /// Threads that prepare batches hold it then.
     #[serde(default)]
     pub locked_by_input: bool,
+    /// The code that holds it, where Python was sampled.
+    #[serde(default)]
+    lockers: BTreeMap<String, Dur>,
     /// How often a step has one; with several hosts, the first host that has any.
     pub recurrence: Recurrence,
     /// Number of steps analysed.
@@ -93,6 +96,7 @@ impl Analysis for Callbacks {
     fn merge(&mut self, other: Callbacks) {
         self.locked += other.locked;
         self.locked_by_input |= other.locked_by_input;
+        other.lockers.into_iter().for_each(|(place, time)| *self.lockers.entry(place).or_default() += time);
         other.ops.into_iter().for_each(|(op, time)| *self.ops.entry(op).or_default() += time);
         other
             .functions
@@ -150,15 +154,27 @@ impl Callbacks {
     }
 
     fn find_lock_waits(&mut self, context: &Context, windows: &[Span]) {
-        let Some(lock) = LockWaits::of(context.trace, context.vocabulary()) else { return };
-        self.locked_by_input = lock.by_input;
-        let python = |track: &&Track| runs_python(context.trace, context.vocabulary(), track);
-        let waits = context.trace.tracks().iter().filter(python).flat_map(|track| lock.on(track)).collect();
-        for wait in united(waits) {
+        let in_steps = |wait: Span| {
             let first = windows.partition_point(|window| window.end <= wait.start);
             let inside = windows[first..].iter().take_while(|window| window.start < wait.end);
-            self.locked += inside.map(|window| window.intersect(wait).dur()).sum::<Dur>();
+            inside.map(|window| window.intersect(wait).dur()).sum::<Dur>()
+        };
+        let mut waits = Vec::new();
+        for (span, kind) in sampled_waits(context.trace) {
+            *self.lockers.entry(context.trace.kind_name(kind).to_owned()).or_default() += in_steps(span);
+            waits.push(span);
         }
+        if let Some(lock) = LockWaits::of(context.trace, context.vocabulary()) {
+            self.locked_by_input = lock.by_input;
+            let python = |track: &&Track| runs_python(context.trace, context.vocabulary(), track);
+            waits.extend(context.trace.tracks().iter().filter(python).flat_map(|track| lock.on(track)));
+        }
+        self.locked = united(waits).into_iter().map(in_steps).sum();
+    }
+
+    /// The code that holds the lock for most of the time in which the loop waits for it, as `file.py:12 f`.
+    pub fn locker(&self) -> Option<&str> {
+        longest(&self.lockers).filter(|place| place.contains(':'))
     }
 
     /// Milliseconds per step in which the loop's calls wait for the interpreter lock.
@@ -175,6 +191,15 @@ impl Callbacks {
     pub fn function(&self) -> Option<&str> {
         longest(&self.functions)
     }
+}
+
+/// Waits for the interpreter lock that were seen by sampling.
+fn sampled_waits(trace: &Trace) -> Vec<(Span, KindId)> {
+    let wanted = trace.kinds_where(|kind| trace.str(trace.kind(kind).category) == LOCK_WAIT);
+    let tracks = trace.tracks().iter().filter(|track| track.kind == TrackKind::Derived);
+    tracks
+        .flat_map(|track| track.events_of(&wanted).map(|(index, kind)| (track.span_of(index), kind)))
+        .collect()
 }
 
 fn longest(times: &BTreeMap<String, Dur>) -> Option<&str> {

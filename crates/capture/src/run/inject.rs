@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("sitecustomize.py", include_str!("../../python/sitecustomize.py")),
     ("hook.py", include_str!("../../python/hook.py")),
     ("record.py", include_str!("../../python/record.py")),
+    ("turns.py", crate::turns::MODULE.1),
 ];
 /// Names the folder to the hook; its folder in `PYTHONPATH` is the other variable that a command gets.
 const VARIABLE: &str = "STEPSCOPE_RUN";
@@ -34,11 +35,22 @@ const MOST_STEPS: usize = 1 << 17;
 
 /// The private folder. It is removed with everything in it when this value is dropped.
 #[derive(Debug)]
-pub(super) struct Injection {
+pub(crate) struct Injection {
     folder: PathBuf,
     into: PathBuf,
     /// `into` was not there before.
     own: bool,
+}
+
+/// What the hook is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To record a program from its start.
+    Recording,
+    /// To record one window of a program that runs already, and to leave it as it was.
+    OneWindow,
+    /// To let programs take turns.
+    Turns,
 }
 
 /// A program that trained.
@@ -73,7 +85,7 @@ pub struct Following {
 
 impl Injection {
     /// Makes the folder; recordings go below `into`.
-    pub(super) fn new(into: &Path) -> io::Result<Self> {
+    pub(crate) fn new(into: &Path, purpose: Purpose) -> io::Result<Self> {
         let into = std::path::absolute(into)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("stepscope-{}-{now:x}", std::process::id());
@@ -85,19 +97,19 @@ impl Injection {
         for (name, text) in FILES {
             fs::write(injection.folder.join(name), text)?;
         }
-        let options = json!({ "into": injection.into.to_string_lossy() });
+        let options = json!({ "into": injection.into.to_string_lossy(), "once": purpose == Purpose::OneWindow });
         fs::write(injection.folder.join("options.json"), options.to_string())?;
         Ok(injection)
     }
 
+    /// The private folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The variables that the command gets.
-    pub(super) fn environment(&self) -> [(&'static str, OsString); 2] {
-        let mut path = self.folder.clone().into_os_string();
-        if let Some(own) = std::env::var_os("PYTHONPATH").filter(|own| !own.is_empty()) {
-            path.push(":");
-            path.push(own);
-        }
-        [("PYTHONPATH", path), (VARIABLE, self.folder.clone().into_os_string())]
+    pub(crate) fn environment(&self) -> [(&'static str, OsString); 2] {
+        [("PYTHONPATH", python_path(&[&self.folder])), (VARIABLE, self.folder.clone().into_os_string())]
     }
 
     /// What the programs report so far.
@@ -133,6 +145,13 @@ impl Injection {
             |line: &str| line.split_once(' ').and_then(|(end, took)| Some((number(end)?, number(took)?)));
         text.lines().filter_map(pair).take(MOST_STEPS).collect()
     }
+}
+
+/// Folders in Python's path, before what the user has there.
+pub(crate) fn python_path(folders: &[&Path]) -> OsString {
+    let own = std::env::var_os("PYTHONPATH").filter(|own| !own.is_empty());
+    let parts = folders.iter().map(|folder| folder.as_os_str().to_owned()).chain(own);
+    parts.collect::<Vec<_>>().join(std::ffi::OsStr::new(":"))
 }
 
 /// How often programs are asked what they do.
@@ -222,7 +241,7 @@ mod tests {
     #[test]
     fn the_folder_is_private_and_goes_away_with_all_that_is_in_it() {
         let into = tempfile::tempdir().unwrap();
-        let injection = Injection::new(&into.path().join("logs")).unwrap();
+        let injection = Injection::new(&into.path().join("logs"), Purpose::Recording).unwrap();
         let folder = injection.folder.clone();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(folder.join("sitecustomize.py").is_file() && folder.join("hook.py").is_file());
@@ -233,7 +252,7 @@ mod tests {
     #[test]
     fn what_programs_report_is_read_and_what_is_damaged_is_not() {
         let into = tempfile::tempdir().unwrap();
-        let injection = Injection::new(into.path()).unwrap();
+        let injection = Injection::new(into.path(), Purpose::Recording).unwrap();
         let write = |name: &str, text: &str| fs::write(injection.folder.join(name), text).unwrap();
         write("python.7", "3.11.7");
         write(

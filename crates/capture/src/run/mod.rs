@@ -8,13 +8,16 @@
 //! listen   all lines → numbers that count up               signals  forwarded to the command
 //! remarks  lines that may be warnings                      inject   follows Python programs and records them
 //! series   numbers that count up → step durations
-//! steps    the best of all series;  steady: the start of its steady state
+//! steps    the best of all series                          on_demand  asks PyTorch's recorder where inject cannot
+//! steady   the start of their steady state                attach   the same for a program that runs already
 //! ```
 
+pub mod attach;
 mod found;
-mod inject;
+pub(crate) mod inject;
 mod lines;
 mod listen;
+mod on_demand;
 mod pipes;
 mod profile;
 mod progress_line;
@@ -28,7 +31,7 @@ mod usage;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -155,8 +158,44 @@ pub struct Recorded {
     pub captured: Option<Captured>,
     /// Python programs that recorded themselves; `None` if they were left alone.
     pub followed: Option<Following>,
+    /// What PyTorch's own recorder left, where nothing could be put into the interpreter.
+    pub on_demand: Option<PathBuf>,
     /// Why the samples could not be written to their file.
     pub samples_lost: Option<io::Error>,
+}
+
+/// The option in a command line that keeps everybody out of its Python interpreter.
+pub fn closing_option(command: &[OsString]) -> Option<String> {
+    let (program, arguments) = command.split_first()?;
+    let name = Path::new(program).file_name()?.to_string_lossy().into_owned();
+    let options = arguments.iter().map(|it| it.to_string_lossy());
+    let mut options =
+        options.take_while(|it| it.starts_with('-') && !it.starts_with("--") && it != "-c" && it != "-m");
+    let shut = |option: &std::borrow::Cow<'_, str>| option.contains(['S', 'I', 'E']);
+    options.find(shut).filter(|_| name.starts_with("python")).map(std::borrow::Cow::into_owned)
+}
+
+/// What records a command from inside.
+struct Inside {
+    injection: Option<Arc<inject::Injection>>,
+    on_demand: Option<on_demand::OnDemand>,
+}
+
+impl Inside {
+    /// Where a folder cannot be made, the command runs all the same.
+    fn new(options: &Options) -> Inside {
+        let into = options.inject.as_deref();
+        let closed = closing_option(&options.command).is_some();
+        Inside {
+            injection: into.and_then(|into| inject::Injection::new(into, inject::Purpose::Recording).ok()).map(Arc::new),
+            on_demand: into.filter(|_| closed).and_then(|into| on_demand::OnDemand::start(into).ok()),
+        }
+    }
+
+    fn environment(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let injected = self.injection.iter().flat_map(|injection| injection.environment());
+        injected.chain(self.on_demand.iter().flat_map(on_demand::OnDemand::environment))
+    }
 }
 
 /// Orphaned children may keep the pipes open; their output is part of the run for this long.
@@ -172,10 +211,9 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let signals = runtime.block_on(async { Signals::listen() })?;
     let mut channels = Channels::open()?;
     let (begun, begun_wall) = (Instant::now(), SystemTime::now());
-    // Where the folder cannot be made, the command runs all the same.
-    let injection =
-        options.inject.as_deref().and_then(|into| inject::Injection::new(into).ok()).map(Arc::new);
-    let child = start(&options.command, &mut channels, injection.as_deref())?;
+    let inside = Inside::new(options);
+    let child = start(&options.command, &mut channels, &inside)?;
+    let Inside { injection, on_demand } = inside;
     let pid = child.id();
 
     let listener = Arc::new(Mutex::new(Listener::default()));
@@ -220,12 +258,12 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
     let found = found::newer(&options.logdir, begun_wall);
     let since_1970 = begun_wall.duration_since(UNIX_EPOCH).unwrap_or_default();
     let followed = injection.as_deref().map(inject::Injection::following);
-    let inside = followed.as_ref().and_then(|followed| followed.steps(since_1970.as_secs_f64()));
+    let timed = followed.as_ref().and_then(|followed| followed.steps(since_1970.as_secs_f64()));
     let outside = || steps::pick(&listener, &found.event_files, since_1970.as_secs_f64(), options.batch_size);
     // A few steps inside are no better than what the program prints for all of them.
-    let mut steps = match inside {
-        Some(inside) if inside.observed.len() >= FEW_STEPS => Some(inside),
-        inside => outside().or(inside),
+    let mut steps = match timed {
+        Some(timed) if timed.observed.len() >= FEW_STEPS => Some(timed),
+        timed => outside().or(timed),
     };
     if let Some((from, to)) = captured.as_ref().and_then(|captured| captured.during) {
         let since = |at: SystemTime| at.duration_since(begun_wall).unwrap_or_default().as_secs_f64();
@@ -243,6 +281,7 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
         profiles: found.profiles,
         captured,
         followed,
+        on_demand: on_demand.and_then(on_demand::OnDemand::finish),
         samples_lost,
     })
 }
@@ -252,13 +291,13 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
 fn start(
     command: &[OsString],
     channels: &mut Channels,
-    injection: Option<&inject::Injection>,
+    inside: &Inside,
 ) -> Result<Child, RunError> {
     let (program, arguments) = command.split_first().ok_or(RunError::Nothing)?;
     let (out, err) = channels.stdio()?;
     let mut command = Command::new(program);
     command.args(arguments).stdout(out).stderr(err);
-    command.envs(injection.into_iter().flat_map(inject::Injection::environment));
+    command.envs(inside.environment());
     command.spawn().map_err(|error| RunError::Start { program: program.clone(), error })
 }
 

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use stepscope_read::files;
 
 use super::{Plan, Side, Step, TurnsError};
+use crate::run::inject::{Injection, python_path};
 
 /// How often something that takes a while is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -41,7 +42,7 @@ impl Program {
     pub(super) fn start(
         side: &Side,
         place: usize,
-        folder: &Path,
+        (folder, injection): (&Path, Option<&Injection>),
         warm_up: usize,
     ) -> Result<Program, TurnsError> {
         let (program, args) = side.command.split_first().ok_or_else(|| TurnsError::Start {
@@ -57,7 +58,8 @@ impl Program {
             .args(args)
             .env("STEPSCOPE_TURNS", &socket)
             .env("STEPSCOPE_TURNS_WARMUP", warm_up.to_string())
-            .env("PYTHONPATH", python_path(folder))
+            .envs(injection.into_iter().flat_map(Injection::environment))
+            .env("PYTHONPATH", python_path(&folders(folder, injection)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&errors)?)
@@ -205,14 +207,9 @@ impl Drop for Program {
     }
 }
 
-/// The folder with the module, before what the user has there.
-fn python_path(folder: &Path) -> std::ffi::OsString {
-    let mut path = folder.as_os_str().to_owned();
-    if let Some(own) = std::env::var_os("PYTHONPATH").filter(|own| !own.is_empty()) {
-        path.push(":");
-        path.push(own);
-    }
-    path
+/// The hook comes first: it hides the user's own `sitecustomize`, and runs it. The module is for scripts with a line of their own.
+fn folders<'f>(folder: &'f Path, injection: Option<&'f Injection>) -> Vec<&'f Path> {
+    injection.map(Injection::folder).into_iter().chain([folder]).collect()
 }
 
 /// `1200000:900000:,…`: nanoseconds of wall and processor time, and instructions where they are known.

@@ -85,7 +85,10 @@ fn check(facts: &Facts) -> Option<Finding> {
             (false, false) => Vec::new(),
         };
         let place = lines.first().map(|line| line.place.clone());
-        let cause = LoopPython { lines, traced, locked_ms, reads: reads(facts) };
+        let locked_by = locked_ms.and_then(|_| facts.callbacks.locker()).map(str::to_owned);
+        let place = locked_by.clone().or(place);
+        let traced = traced || locked_by.is_some();
+        let cause = LoopPython { lines, traced, locked_ms, locked_by, reads: reads(facts) };
         // Without steps nobody can tell whether it happens once or again and again.
         let whole = facts.summary.bound().is_some_and(|host| host.whole_capture);
         let severity = if whole { Severity::Info } else { severity(share) };
@@ -139,6 +142,8 @@ pub struct LoopPython {
     pub traced: bool,
     /// Milliseconds per step in which the loop waits for the interpreter lock that other threads hold.
     pub locked_ms: Option<f64>,
+    /// The code that holds it for most of this time.
+    pub locked_by: Option<String>,
     /// How many variables of the model the loop reads per step.
     pub reads: Option<f64>,
 }
@@ -146,7 +151,7 @@ pub struct LoopPython {
 impl Cause for LoopPython {
     fn words(&self, finding: &Finding) -> Words {
         if let Some(ms) = self.locked_ms {
-            return taking_turns(finding, ms);
+            return taking_turns(finding, ms, self.locked_by.as_deref());
         }
         let first = self.lines.first().map(|line| quoted(&line.place));
         let half = |line: &&PythonLine| line.ms_per_step >= 0.5 * finding.claimed_ms();
@@ -208,19 +213,25 @@ const SAVES: &str = "If the loop saves or inspects the model there (`ModelCheckp
                      `model.get_weights()`), do it once per epoch.";
 
 /// Several threads run Python.
-fn taking_turns(finding: &Finding, ms: f64) -> Words {
+fn taking_turns(finding: &Finding, ms: f64, holder: Option<&str>) -> Words {
+    let others = holder.map_or_else(|| "other threads that run Python".to_owned(), |place| format!("{} in another thread", quoted(place)));
+    let mut evidence = vec![lock_evidence(ms)];
+    evidence.extend(holder.map(|place| format!("Most of this time, {} holds the lock.", quoted(place))));
+    let what = holder.map_or_else(
+        || "the Python of other threads (a loader, logging, metrics)".to_owned(),
+        quoted,
+    );
     Words {
         summary: format!(
-            "Host Python: the loop takes turns with other threads that run Python, and waits for the interpreter lock; with \
-             its own overhead that takes {}.",
+            "Host Python: the loop takes turns with {others}, and waits for the interpreter lock; with its own overhead that \
+             takes {}.",
             finding.owned(finding.claimed_ms())
         ),
-        evidence: vec![lock_evidence(ms)],
-        advice: lines([
-            "Run the Python of other threads (a loader, logging, metrics) in processes of its own (`multiprocessing`): more \
-             threads do not help.",
-            "Or run less Python there: `numpy` on whole batches instead of loops.",
-        ]),
+        evidence,
+        advice: vec![
+            format!("Run {what} in processes of its own (`multiprocessing`): more threads do not help."),
+            "Or run less Python there: `numpy` on whole batches instead of loops.".to_owned(),
+        ],
     }
 }
 

@@ -33,6 +33,9 @@ pub(super) struct HostLog {
     /// Pauses of the garbage collector: start, duration, generation.
     #[serde(default)]
     pub(super) collections: Vec<(i64, i64, i64)>,
+    /// Waits of the loop's thread for the interpreter lock: end, duration, stack of the thread that holds it.
+    #[serde(default)]
+    pub(super) lock_waits: Vec<(i64, i64, Option<usize>)>,
     /// Opened files: time, thread, path, whether for writing.
     #[serde(default)]
     pub(super) opens: Vec<(i64, Option<i64>, String, bool)>,

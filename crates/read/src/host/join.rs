@@ -2,7 +2,7 @@
 //! opened files and started programs on tracks of their own.
 
 use stepscope_trace::{
-    Dur, Form, Kind, LIBRARY_SAMPLE, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder, Track, TrackId,
+    Dur, Form, Kind, LIBRARY_SAMPLE, LOCK_WAIT, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder, Track, TrackId,
     TrackKind, USER_SAMPLE,
 };
 
@@ -97,6 +97,7 @@ pub(super) fn join(trace: Trace, log: &HostLog, origin: Option<Time>) -> TraceBu
         added.add_steps(looping, steps);
     }
     added.add_frames(&names, places);
+    added.add_lock_waits();
     added.add_rest();
     added.builder
 }
@@ -269,6 +270,27 @@ impl Added<'_> {
             let kind = self.kind(&format!("stepscope/step#{number}"), "");
             let kind = self.builder.kind(kind);
             self.builder.event(track, span.start, span.end - span.start, kind, None);
+        }
+    }
+
+    /// Waits for the interpreter lock, named by the code of the program that holds it.
+    fn add_lock_waits(&mut self) {
+        let (log, origin) = (self.log, self.origin);
+        if log.lock_waits.is_empty() {
+            return;
+        }
+        let track = self.track("interpreter lock", TrackKind::Derived, 0);
+        for &(end, waited, stack) in log.lock_waits.iter().take(MOST_SAMPLES) {
+            let sites = stack.and_then(|stack| log.stacks.get(stack)).into_iter().flatten().rev();
+            let holder = sites.filter_map(|&site| log.sites.get(site)).find(|site| site.user);
+            let name = holder.map_or_else(
+                || "another thread".to_owned(),
+                |site| format!("{}:{} {}", site.file, site.first_line, site.function),
+            );
+            let kind = self.kind(&name, LOCK_WAIT);
+            let kind = self.builder.kind(kind);
+            let waited = Dur::from_ns(waited.max(0));
+            self.builder.event(track, origin + Dur::from_ns(end) - waited, waited, kind, None);
         }
     }
 

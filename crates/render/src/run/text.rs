@@ -68,8 +68,13 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
     if let Some(why) = &page.no_profile {
         line("no profile", why)?;
     }
-    if let Some(why) = page.not_recorded.as_ref().filter(|_| page.verdict.is_none()) {
-        line("not recorded", &not_recorded(why))?;
+    match (&page.not_recorded, &page.verdict) {
+        (Some(why), None) => line("not recorded", &not_recorded(why))?,
+        (Some(NotRecorded::Closed(option)), Some(verdict)) if verdict.unasked => line(
+            "no lines",
+            &format!("Python's option {option} keeps stepscope out; PyTorch's own recorder knows no lines of code"),
+        )?,
+        _ => {}
     }
     if let Some(saved) = &page.saved {
         line("saved", &format!("{saved} (use it with stepscope compare)"))?;

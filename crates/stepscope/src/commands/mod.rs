@@ -3,6 +3,8 @@
 //! Unix.
 
 #[cfg(unix)]
+mod attach;
+#[cfg(unix)]
 mod bench;
 mod capture;
 mod compare;
@@ -28,6 +30,8 @@ mod sql;
 mod tfprof;
 mod view;
 
+#[cfg(unix)]
+pub(crate) use attach::AttachArgs;
 #[cfg(unix)]
 pub(crate) use bench::BenchArgs;
 pub(crate) use capture::CaptureArgs;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stepscope_capture::run::{Following, Recorded, Remark, Steps, UsageWindow};
+use stepscope_capture::run::{Following, Recorded, Remark, Steps, UsageWindow, closing_option};
 use stepscope_diagnose::hints::{Load, hints};
 use stepscope_diagnose::warnings::{Warning, warning};
 use stepscope_read::Progress;
@@ -24,6 +24,7 @@ pub(super) fn page(
 ) -> RunPage {
     let captured = recorded.captured.as_ref().map(|captured| &captured.session);
     let unasked = recorded.followed.as_ref().and_then(Following::trained).and_then(|it| it.session.clone());
+    let unasked = unasked.or_else(|| recorded.on_demand.clone());
     let profile = captured
         .and_then(|session| session.as_ref().ok().cloned())
         .or_else(|| unasked.clone())
@@ -99,7 +100,8 @@ fn verdict(path: &Path, unasked: bool) -> Option<Verdict> {
 /// Why a Python program has no recording; `None` if it has one, or if it is no such program.
 fn not_recorded(command: &[OsString], following: &Following) -> Option<NotRecorded> {
     let Some(program) = following.trained() else {
-        return (following.interpreters == 0).then(|| closed(command)).flatten();
+        let closed = || closing_option(command).map(NotRecorded::Closed);
+        return (following.interpreters == 0).then(closed).flatten();
     };
     if program.session.is_some() {
         return None;
@@ -108,19 +110,6 @@ fn not_recorded(command: &[OsString], following: &Following) -> Option<NotRecord
         Some(problem) => NotRecorded::Failed(problem.clone()),
         None => NotRecorded::TooShort,
     })
-}
-
-/// The option that keeps everybody out of an interpreter.
-fn closed(command: &[OsString]) -> Option<NotRecorded> {
-    let (program, arguments) = command.split_first()?;
-    let name = Path::new(program).file_name()?.to_string_lossy().into_owned();
-    let options = arguments.iter().map(|it| it.to_string_lossy());
-    let mut options =
-        options.take_while(|it| it.starts_with('-') && !it.starts_with("--") && it != "-c" && it != "-m");
-    let shut =
-        |option: &std::borrow::Cow<'_, str>| option.chars().any(|letter| matches!(letter, 'S' | 'I' | 'E'));
-    let option = options.find(shut).filter(|_| name.starts_with("python"))?;
-    Some(NotRecorded::Closed(option.into_owned()))
 }
 
 fn steps(steps: &Steps) -> Option<RunSteps> {
