@@ -189,6 +189,11 @@ def run(session):
                  replace=[(f"train.py {port} 150", "train.py"), (str(port), "6009")])
 
 
+def unchanged(session):
+    session.program("unchanged.py")
+    session.show("stepscope run -- python train.py", keep=until(r"^memory "), replace=[(tempfile.gettempdir() + "/", "/tmp/")])
+
+
 def served(session, options, keep=lambda lines: lines):
     session.program("server.py", "server.py")
     port = free_port()
@@ -233,6 +238,7 @@ EXAMPLES = {
     "capture-jax": ("docs/capture.md", "jax", jax),
     "capture-torch": ("docs/capture.md", "torch", torch),
     "capture-every": ("docs/capture.md", "jax", every),
+    "run-unchanged": ("docs/run.md", "torch", unchanged),
     "run": ("docs/run.md", "tensorflow", run),
     "bench-infer": ("docs/bench.md", None, infer),
     "bench-sweep": ("docs/bench.md", None, sweep),

@@ -401,7 +401,7 @@ class Recorder:
         if thread is None:
             self._finish_work()
         quietly(lambda: self._framework.start(self._part, False))
-        self.log = record._HostLog()
+        self.log = record._HostLog(self._expected())
         if thread is not None:
             self.log.loop = thread
             self.log.own.add(threading.get_ident())
@@ -413,6 +413,11 @@ class Recorder:
             atexit.register(self.exit)
         self.state, self.first = "recording", number
         self.times = [now_ns()]
+
+    def _expected(self):
+        """How long the window will be, in seconds."""
+        steps = self._plan.get("steps")
+        return min(steps * self._pace(), self.SECONDS) if steps else self.SECONDS
 
     def _finish_work(self):
         """Waits for devices that run behind the loop; graphs of TensorFlow 1 cannot be asked."""
@@ -439,7 +444,8 @@ class Recorder:
         quietly(lambda: framework.stop(self._part, None))
         self.windows += 1
         steps = len(self.times) - 1
-        kept = steps >= 1 or why == "time"
+        # A few steps before the end are no better than the early window.
+        kept = steps >= (1 if self._written is None else self.FEWEST) or why == "time"
         if kept:
             self._keep(plan, why, max(steps, 0))
         shutil.rmtree(self._part, ignore_errors=True)
@@ -844,7 +850,9 @@ def patch_torch_optimizer(module):
 
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        _undo.append(register(after_step).remove)
+        handle = register(after_step)
+        if hasattr(handle, "remove"):
+            _undo.append(handle.remove)
         return
     original = module.Optimizer.profile_hook_step
 

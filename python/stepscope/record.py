@@ -275,21 +275,29 @@ def _heard(event, arguments):
 
 
 class _Lock:
-    """Who wants the interpreter lock, at a moment in which the sampling thread has it.
+    """How long the loop's thread waits for the interpreter lock, from one sample to the next.
 
-    A thread that stands at a jump or at the start of a function calls nothing: it was told to give the lock up, and waits
-    for it. A thread that stands at a call may wait for anything. The kernel knows the address that each thread sleeps on,
-    and the address of the lock is the one that those of the first kind sleep on.
+    Since the last sample, the loop's thread slept for some time (the kernel counts what a thread runs, and what it waits for a
+    processor), and other threads ran Python. What is common to both was waited for the lock, unless the loop's thread now sleeps
+    for another reason: the kernel knows the address that a thread sleeps on. The address of the lock is learnt from a thread of
+    our own that does nothing but want it, once other threads run Python.
     """
 
     _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
     #: The lock's condition variable; its parts have addresses of their own.
     _SIZE = 64
+    #: Threads that are looked at, and samples for which a thread counts as running after it has moved.
+    _MOST, _RECENT = 8, 25
 
-    def __init__(self):
-        self._standing = {}  # code: bytes of its instructions
+    def __init__(self, own):
+        self._own = own  # threads that are not the program's
+        self._codes = {}  # code: bytes of its instructions
+        self._places = {}  # thread: where it stood
+        self._moved = {}  # thread: samples that it still counts as running
         self._address = None
-        self._files = {}  # thread: open file
+        self._tries = 20
+        self._files = {}  # thread and name: open file
+        self._ran = {}  # thread: ns that it has run, and waited for a processor
         self._read = None
         try:
             import opcode
@@ -301,51 +309,105 @@ class _Lock:
         self._waits = frozenset(number for number, name in enumerate(names) if name.startswith(starts))
         self._on = getattr(sys, "_is_gil_enabled", lambda: True)()
 
-    def wanting(self, loop, frames):
-        """The other threads that want the lock, if the loop's thread wants it, too; frames by thread."""
-        if not self._on:
-            return ()
-        others = [ident for ident, frame in frames.items() if ident != loop and self._is_sure(frame)]
-        if not others or loop not in frames:
-            return ()
-        if self._is_sure(frames[loop]) or self._sleeps_on_lock(loop, others[0]):
-            return others
-        return ()
+    def waited(self, loop, frames, gap):
+        """How many of the last nanoseconds the loop waited, and for which threads; frames by thread."""
+        if not self._on or loop not in frames:
+            return 0, ()
+        running = [ident for ident, frame in frames.items() if ident != loop and self._runs(ident, frame)]
+        if not running:
+            return 0, ()
+        if self._address is None and self._tries > 0:
+            # This gives the lock up, so that the next sample is the first that can be trusted.
+            self._tries -= 1
+            self._learn()
+        asleep = self._since(loop, gap, False)
+        held = {ident: self._since(ident, gap, True) for ident in running[: self._MOST]}
+        if not self._is_sure(frames[loop]):
+            at = self._sleeps_on(loop)
+            if at is not None and (self._address is None or abs(at - self._address) >= self._SIZE):
+                return 0, ()
+        holders = sorted((ident for ident in held if held[ident] > 0), key=held.get, reverse=True)
+        return max(0, min(asleep, sum(held.values()), gap)), holders
+
+    def _runs(self, ident, frame):
+        place = (id(frame), frame.f_lasti)
+        if self._places.get(ident, place) != place:
+            self._moved[ident] = self._RECENT
+        self._places[ident] = place
+        self._moved[ident] = left = self._moved.get(ident, 0) - 1
+        return left >= 0 or self._is_sure(frame)
+
+    def _since(self, ident, gap, ran):
+        """Nanoseconds that a thread ran, or slept, since this was last asked."""
+        words = self._words(ident, "schedstat")
+        if words is None:
+            return 0
+        now = (int(words[0]), int(words[1]))
+        before = self._ran.get(ident)
+        self._ran[ident] = now
+        if before is None:
+            return 0
+        busy, queued = now[0] - before[0], now[1] - before[1]
+        return busy if ran else gap - busy - queued
 
     def _is_sure(self, frame):
         code = frame.f_code
-        standing = self._standing.get(code)
-        if standing is None:
-            standing = self._standing[code] = code.co_code
+        instructions = self._codes.get(code)
+        if instructions is None:
+            instructions = self._codes[code] = code.co_code
         at = frame.f_lasti
-        return 0 <= at < len(standing) and standing[at] in self._waits
+        return 0 <= at < len(instructions) and instructions[at] in self._waits
 
-    def _sleeps_on_lock(self, loop, other):
-        if self._address is None:
-            self._address = self._sleeps_on(other)
-        at = self._sleeps_on(loop)
-        return at is not None and self._address is not None and abs(at - self._address) < self._SIZE
+    def _learn(self):
+        ended = []
+
+        def spin():
+            self._own.add(threading.get_ident())
+            while not ended:
+                pass
+
+        thread = threading.Thread(target=spin, name="stepscope-lock", daemon=True)
+        thread.start()
+        try:
+            for _ in range(6):
+                time.sleep(0.0002)
+                frame = sys._current_frames().get(thread.ident)
+                if frame is not None and frame.f_code is spin.__code__ and self._is_sure(frame):
+                    self._address = self._sleeps_on(thread.ident) or None
+                del frame
+                if self._address is not None:
+                    break
+        finally:
+            ended.append(True)
+            thread.join(1.0)
 
     def _sleeps_on(self, ident):
-        """The address that a thread sleeps on. Must not give the lock up meanwhile, or the answer would change."""
+        """What a thread sleeps on: an address, 0 for anything but a lock, ``None`` if it does not sleep."""
+        words = self._words(ident, "syscall")
+        if words is None or words[0] == b"running":
+            return None
+        return int(words[1], 16) if len(words) > 1 and words[0] == self._futex else 0
+
+    def _words(self, ident, name):
+        """What the kernel says of a thread. Must not give the lock up meanwhile, or the answer would change."""
         try:
             if self._read is None:
                 import ctypes
                 import platform
 
-                self._futex = self._FUTEX[platform.machine()]
+                self._futex = str(self._FUTEX[platform.machine()]).encode()
                 self._buffer = ctypes.create_string_buffer(256)
                 self._read = ctypes.PyDLL(None).pread
                 self._read.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong)
-            file = self._files.get(ident)
+            file = self._files.get((ident, name))
             if file is None:
                 native = getattr(threading._active.get(ident), "native_id", None)
                 # Opening gives the lock up: the next sample reads.
-                self._files[ident] = os.open("/proc/self/task/{}/syscall".format(native), os.O_RDONLY | os.O_CLOEXEC)
+                path = "/proc/self/task/{}/{}".format(native, name)
+                self._files[(ident, name)] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 return None
             size = self._read(file, self._buffer, 255, 0)
-            words = self._buffer.raw[: max(size, 0)].split()
-            return int(words[1], 16) if len(words) > 1 and words[0] == str(self._futex).encode() else None
+            return self._buffer.raw[: max(size, 0)].split() or None
         except Exception:  # no such file on this system, or it may not be read
             self._on = False
             return None
@@ -364,7 +426,8 @@ class _HostLog:
     other threads run Python, so that mere counts would favour everything that gives the lock up.
     """
 
-    PERIOD = 0.004
+    #: Seconds from one sample to the next: short windows need many, and each sample costs the loop some 0.1 ms.
+    PERIOD, LONGEST_PERIOD, ENOUGH = 0.004, 0.010, 100
     #: Python code must give the lock up this soon, or all samples would fall into the calls that give it up themselves.
     SWITCH_INTERVAL = 0.0005
     DEPTH = 192
@@ -372,7 +435,9 @@ class _HostLog:
     MOST_FILES = 2000
     _hook_added = False
 
-    def __init__(self):
+    def __init__(self, expected=None):
+        """``expected``: how many seconds the window will have, if that is known."""
+        self.period = min(max(self.PERIOD, (expected or 0.0) / self.ENOUGH), max(self.PERIOD, self.LONGEST_PERIOD))
         self.threads = {}  # ident: [samples]
         self.names = {}  # ident: (native id, name)
         self.sites = {}
@@ -390,7 +455,7 @@ class _HostLog:
         self._interval = sys.getswitchinterval()
         self._chains = {}
         self._count = 0
-        self._lock = _Lock()
+        self._lock = _Lock(self.own)
         self.loop = threading.get_ident()
 
     def now(self):
@@ -451,15 +516,13 @@ class _HostLog:
     def _sample(self):
         self.own.add(threading.get_ident())
         before = 0
-        while not self._stop.wait(self.PERIOD):
+        while not self._stop.wait(self.period):
             try:
                 frames = {ident: frame for ident, frame in sys._current_frames().items() if ident not in self.own}
                 now = self.now()
-                holders = self._lock.wanting(self.loop, frames) if len(frames) > 1 else ()
+                waited, holders = self._lock.waited(self.loop, frames, now - before) if len(frames) > 1 else (0, ())
                 seen = {ident: self._add(ident, frame, now, now - before) for ident, frame in frames.items()}
-                if holders and len(self.lock_waits) < self.MOST:
-                    # All of them take turns, and the loop waits in the turns of the others.
-                    waited = (now - before) * len(holders) // (len(holders) + 1)
+                if waited > 0 and len(self.lock_waits) < self.MOST:
                     stacks = [seen[ident] for ident in holders if seen[ident] is not None]
                     self.lock_waits.append((now, waited, stacks[0] if stacks else None))
                 del frames
@@ -469,11 +532,15 @@ class _HostLog:
             before = now
 
     def _add(self, ident, frame, now, weight):
-        chain = []
-        while frame is not None and len(chain) < self.DEPTH:
-            chain.append((frame.f_code, frame.f_lineno))
-            frame = frame.f_back
-        stack = self._stack(tuple(chain))
+        # Lines are looked up once per stack: the place of an instruction is known at once, its line is not.
+        chain, at = [], frame
+        for _ in range(self.DEPTH):
+            chain.append(at.f_code)
+            chain.append(at.f_lasti)
+            at = at.f_back
+            if at is None:
+                break
+        stack = self._stack(tuple(chain), frame)
         if stack is None:
             return None
         samples = self.threads.get(ident)
@@ -488,13 +555,17 @@ class _HostLog:
             samples.append((now, weight, stack))
         return stack
 
-    def _stack(self, chain):
+    def _stack(self, chain, frame):
         """The number of a stack: the program's own frames, and the library that the last of them calls."""
         known = self._chains.get(chain, -1)
         if known != -1:
             return known
         kept, called = [], None
-        for code, line in chain:  # innermost first
+        for _ in range(self.DEPTH):  # innermost first
+            if frame is None:
+                break
+            code, line = frame.f_code, frame.f_lineno
+            frame = frame.f_back
             if _is_user_file(code.co_filename):
                 if not kept and called is not None:
                     kept.append(self._site(called[0], called[1], False))

@@ -56,6 +56,7 @@ def work(loops):
 
 #: A few milliseconds of Python, as in the loops of scripts.
 LOOPS = 50000
+REPEATS = 12
 
 
 def torch_steps():
@@ -118,12 +119,15 @@ STEPS = {"torch": torch_steps, "tensorflow": tensorflow_steps, "jax": jax_steps}
 
 
 def timed(steps, count, loops):
+    """Wall and processor time of the loop's thread per step, over some hundred milliseconds."""
     wall, cpu = time.perf_counter(), time.thread_time()
-    steps(loops)
+    for _ in range(REPEATS):
+        steps(loops)
+    count *= REPEATS
     return (time.perf_counter() - wall) / count, (time.thread_time() - cpu) / count
 
 
-def outside(framework, pairs=60):
+def outside(framework, pairs=34):
     """Seconds per step with and without patches."""
     steps, count = STEPS[framework]()
     hooked = hook()
@@ -160,7 +164,7 @@ def window(framework, pairs=24):
             place = os.path.join(folder, "{}.{}".format(pair, sampled))
             hooked.quietly(lambda: profiler.prepare(False))
             hooked.quietly(lambda: profiler.start(place, False))
-            log = record._HostLog()
+            log = record._HostLog(2.0)  # a window of two seconds
             if sampled:
                 log.start()
             steps(LOOPS)

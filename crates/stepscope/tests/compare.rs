@@ -440,6 +440,36 @@ fn compare_gate_and_journal_decide_labelled_pairs_and_never_contradict_each_othe
     assert!(decided >= 30, "{decided} pairs have a change beyond three times the noise");
 }
 
+/// Scripts without a line about turns: the hook finds their steps.
+#[cfg(unix)]
+#[test]
+fn a_paired_gate_holds_programs_that_report_nothing_at_their_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let maker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/fake_torch.py");
+    let library = folder.path().join("site-packages");
+    let made = std::process::Command::new("python3").arg("-B").arg(maker).arg(&library).status().unwrap();
+    assert!(made.success());
+    let script = |name: &str, ms: f64| {
+        let text = format!(
+            "import time, torch\noptimizer = torch.optim.SGD()\nwhile True:\n    \
+             end = time.process_time() + {ms} / 1e3\n    while time.process_time() < end: pass\n    optimizer.step()\n"
+        );
+        std::fs::write(folder.path().join(name), text).unwrap();
+        format!("python3 {}", folder.path().join(name).display())
+    };
+    let (base, slow) = (script("base.py", 5.0), script("slow.py", 8.0));
+    let gate = stepscope()
+        .args(["gate", "--paired", "--base", &base, "--new", &slow, "--json"])
+        .env("PYTHONPATH", &library)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let told = json(&gate);
+    assert_eq!((code(&gate), &told["outcome"]), (1, &"failed".into()), "{told}");
+    assert_eq!(told["comparison"]["decided_by"], "pairs", "{told}");
+    assert!(!String::from_utf8_lossy(&gate.stderr).contains("whole runs"), "{gate:?}");
+}
+
 /// A loop that reports its steps to a paired gate; each spins for so many milliseconds of processor time.
 fn stepping(folder: &Path, name: &str, ms: f64) -> String {
     let script = folder.join(name);

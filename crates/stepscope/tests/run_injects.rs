@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use stepscope_testkit::skip::{Needs, skip};
-use support::stepscope;
+use support::{schema, stepscope};
 use tempfile::TempDir;
 
 /// A folder with the fake framework beside a script.
@@ -32,6 +32,8 @@ struct Ran {
     run: Value,
     page: String,
     report: Option<Value>,
+    /// Logs beside the profiles.
+    logs: Vec<Value>,
 }
 
 /// What `run` says about a command, and what the recording says.
@@ -49,7 +51,14 @@ fn ran(folder: &Path, command: &[&str], more: &[&str]) -> Ran {
         let report = stepscope().args(["report", "--json", path]).output().unwrap();
         serde_json::from_slice(&report.stdout).unwrap()
     });
-    Ran { output, run, page, report }
+    let logs = logs_below(&save);
+    logs.iter().for_each(schema::fits);
+    Ran { output, run, page, report, logs }
+}
+
+fn logs_below(folder: &Path) -> Vec<Value> {
+    let files = files(folder).into_keys().filter(|path| path.to_string_lossy().ends_with(".host.json"));
+    files.map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
 }
 
 /// Steps of 20 ms, most of it Python in `make_batch`.
@@ -88,6 +97,7 @@ fn a_loop_that_nobody_changed_is_recorded_with_its_line() {
     assert_eq!(report["steps"]["origin"], "marker", "{report}");
     assert!(report["steps"]["count"].as_u64().unwrap() >= 5, "{report}");
     assert_eq!(ran.run["verdict"]["line"], "train.py:3 make_batch", "{}", ran.page);
+    assert_eq!(ran.logs.len(), 1, "the log of the steady window replaces that of the early one");
     let first = ran.page.trim_start().lines().next().unwrap();
     assert!(first.starts_with("verdict") && first.contains("train.py:3 make_batch"), "{}", ran.page);
     assert!(ran.page.contains("\ndo ") && ran.page.contains("\nrecording "), "{}", ran.page);
@@ -145,6 +155,131 @@ fn a_loop_that_is_killed_after_its_window_has_a_verdict() {
     let ran = ran(folder.path(), &["python3", "train.py"], &[]);
     assert_eq!(ran.output.status.code(), Some(3));
     assert_eq!(ran.run["verdict"]["line"], "train.py:3 make_batch", "{}", ran.page);
+}
+
+/// Pythons on this machine, from 3.8 on: those of `PATH`, and those of pyenv.
+fn pythons() -> Vec<(String, PathBuf)> {
+    let mut found = BTreeMap::new();
+    let pyenv = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv/versions"));
+    let installed = pyenv.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let named = (8..=15).map(|minor| PathBuf::from(format!("python3.{minor}")));
+    let programs = installed.map(|entry| entry.path().join("bin/python")).chain(named);
+    for program in programs.chain([PathBuf::from("python3")]) {
+        let ask = "import sys; print('%d.%02d' % sys.version_info[:2])";
+        let Ok(output) = Command::new(&program).args(["-c", ask]).output() else { continue };
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if output.status.success() && version.as_str() >= "3.08" {
+            found.entry(version).or_insert(program);
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn every_python_on_this_machine_is_followed_with_its_line() {
+    let folder = workplace(LOOP);
+    let pythons = pythons();
+    assert!(!pythons.is_empty());
+    for (version, python) in pythons {
+        let ran = ran(folder.path(), &[python.to_str().unwrap(), "train.py"], &[]);
+        assert_eq!(String::from_utf8_lossy(&ran.output.stdout), "trained\n", "{version}");
+        assert_eq!(ran.run["verdict"]["line"], "train.py:3 make_batch", "{version}: {}", ran.page);
+    }
+}
+
+#[test]
+fn a_virtual_environment_and_a_launcher_are_followed() {
+    let folder = workplace(LOOP);
+    let place = folder.path().join("venv");
+    let made = Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&place).status();
+    if made.is_ok_and(|made| made.success()) {
+        let python = place.join("bin/python");
+        let ran = ran(folder.path(), &[python.to_str().unwrap(), "train.py"], &[]);
+        assert_eq!(ran.run["verdict"]["line"], "train.py:3 make_batch", "{}", ran.page);
+    }
+    let mpi = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "python3", "train.py"];
+    if Command::new(mpi[0]).arg("--version").output().is_ok() {
+        let ran = ran(folder.path(), &mpi, &[]);
+        let ranks: Vec<&Value> = ran.logs.iter().map(|log| &log["rank"]).collect();
+        assert_eq!(ranks, [&Value::from(0), &Value::from(1)], "{}", ran.page);
+        assert_eq!(ran.logs[0]["window"]["first_step"], ran.logs[1]["window"]["first_step"]);
+    }
+}
+
+#[test]
+fn waits_for_the_interpreter_lock_are_told_with_who_holds_it() {
+    let script = "
+import threading, torch
+def collect():
+    total = 0
+    while True:
+        total += 1
+threading.Thread(target=collect, daemon=True).start()
+optimizer = torch.optim.SGD()
+for step in range(120):
+    total = 0
+    for number in range(60_000):
+        total += number
+    optimizer.step()
+";
+    let folder = workplace(script);
+    let ran = ran(folder.path(), &["python3", "train.py"], &[]);
+    let log = ran.logs.first().unwrap();
+    let waits = log["lock_waits"].as_array().unwrap();
+    assert!(!waits.is_empty(), "{}", ran.page);
+    let window = log["steps"]["times"].as_array().unwrap();
+    let lasted = window.last().unwrap().as_f64().unwrap() - window[0].as_f64().unwrap();
+    let waited: f64 = waits.iter().map(|wait| wait[1].as_f64().unwrap()).sum();
+    assert!(waited < 0.9 * lasted, "{waited} of {lasted}");
+    let at = |list: &str, place: &Value| log[list][place.as_u64().unwrap() as usize].clone();
+    let holder = at("sites", at("stacks", &waits[0][2]).as_array().unwrap().last().unwrap());
+    assert_eq!(holder["function"], "collect", "{holder}");
+    // On a busy machine, both threads mostly wait for a processor.
+    if waited > 0.3 * lasted {
+        assert_eq!(ran.run["verdict"]["line"], "train.py:3 collect", "{}", ran.page);
+        assert!(ran.page.contains("interpreter lock"), "{}", ran.page);
+    }
+    // A thread that sleeps holds nothing.
+    let asleep = script.replace("        total += 1", "        __import__('time').sleep(0.002)");
+    fs::write(folder.path().join("train.py"), asleep).unwrap();
+    let calm = self::ran(folder.path(), &["python3", "train.py"], &[]);
+    let waits = calm.logs.first().unwrap()["lock_waits"].as_array().unwrap();
+    let waited: f64 = waits.iter().map(|wait| wait[1].as_f64().unwrap()).sum();
+    assert!(waited < 0.1 * lasted, "{waited}");
+}
+
+#[test]
+fn a_program_that_runs_already_is_recorded_and_left_as_it_was_or_a_sentence_says_why_not() {
+    let endless = LOOP.replace("range(160)", "range(3000)");
+    let folder = workplace(&endless.replace("print('trained')", "print(len(torch.optim.optimizer._hooks))"));
+    for (version, python) in pythons() {
+        let mut program = Command::new(&python);
+        program.arg("train.py").current_dir(folder.path()).stdout(Stdio::piped());
+        program.env("PYTHONPATH", folder.path().join("site-packages"));
+        let mut child = program.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let logs = folder.path().join(format!("logs-{version}"));
+        let mut attach = stepscope();
+        attach.arg("attach").arg(child.id().to_string()).arg("--logdir").arg(&logs).arg("--json");
+        let output = attach.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if version.as_str() >= "3.14" && output.status.success() {
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(report["steps"]["origin"], "marker", "{said}");
+            logs_below(&logs).iter().for_each(schema::fits);
+        } else if version.as_str() >= "3.14" {
+            // Containers may forbid it.
+            assert!(said.contains("cannot be entered"), "{said}");
+        } else {
+            let expected = format!("it runs Python {}, which cannot be entered", version.replace(".0", "."));
+            assert_eq!(output.status.code(), Some(3), "{said}");
+            assert!(said.contains(&expected) && said.contains("stepscope run"), "{said}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let none = stepscope().args(["attach", "4194304"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
 }
 
 #[test]
@@ -307,11 +442,7 @@ if __name__ == '__main__':
     run.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", folder.path().join("site-packages"));
     let output = run.output().unwrap();
     let page = String::from_utf8_lossy(&output.stderr);
-    let logs: Vec<Value> = files(&save)
-        .keys()
-        .filter(|path| path.to_string_lossy().ends_with(".host.json"))
-        .map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
-        .collect();
+    let logs = logs_below(&save);
     assert_eq!(logs.len(), 2, "{page}");
     assert_eq!(logs[0]["window"]["first_step"], logs[1]["window"]["first_step"], "{page}");
     assert_eq!(logs[0]["window"]["steps"], logs[1]["window"]["steps"], "{page}");

@@ -132,6 +132,8 @@ fn every_schema_that_is_named_exists_and_every_one_that_exists_is_named() {
     named.extend(VIEWS.iter().map(|view| view.name.to_owned()));
     // One line per recording, where --every asks for it.
     named.insert("capture".to_owned());
+    // The log beside a profile.
+    named.insert("host".to_owned());
     // What the page asks the server for.
     named.extend(["fleet-page", "fleet-steps"].map(str::to_owned));
     let files = fs::read_dir(schema::folder()).unwrap().flatten().filter(|entry| entry.path().is_file());

@@ -165,11 +165,7 @@ fn script_of(request: &Request, folder: &Path) -> String {
 }
 
 /// Waits until the window is complete.
-fn wait(
-    request: &Request,
-    injection: &Injection,
-    say: &dyn Fn(&Following),
-) -> Result<PathBuf, AttachError> {
+fn wait(request: &Request, injection: &Injection, say: &dyn Fn(&Following)) -> Result<PathBuf, AttachError> {
     let until = Instant::now() + request.limit;
     loop {
         std::thread::sleep(TICK);
@@ -260,7 +256,9 @@ mod tests {
     fn ports_are_those_of_the_process_that_listen() {
         let own = BTreeSet::from(["77".to_owned()]);
         let line = |state: &str, inode: &str| {
-            format!("  0: 0100007F:1779 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 {inode} 1")
+            format!(
+                "  0: 0100007F:1779 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 {inode} 1"
+            )
         };
         assert_eq!(listening_port(&line("0A", "77"), &own), Some(6009));
         assert_eq!(listening_port(&line("01", "77"), &own), None);

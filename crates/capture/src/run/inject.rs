@@ -97,7 +97,8 @@ impl Injection {
         for (name, text) in FILES {
             fs::write(injection.folder.join(name), text)?;
         }
-        let options = json!({ "into": injection.into.to_string_lossy(), "once": purpose == Purpose::OneWindow });
+        let options =
+            json!({ "into": injection.into.to_string_lossy(), "once": purpose == Purpose::OneWindow });
         fs::write(injection.folder.join("options.json"), options.to_string())?;
         Ok(injection)
     }

@@ -187,7 +187,9 @@ impl Inside {
         let into = options.inject.as_deref();
         let closed = closing_option(&options.command).is_some();
         Inside {
-            injection: into.and_then(|into| inject::Injection::new(into, inject::Purpose::Recording).ok()).map(Arc::new),
+            injection: into
+                .and_then(|into| inject::Injection::new(into, inject::Purpose::Recording).ok())
+                .map(Arc::new),
             on_demand: into.filter(|_| closed).and_then(|into| on_demand::OnDemand::start(into).ok()),
         }
     }
@@ -288,11 +290,7 @@ pub fn record(options: &Options) -> Result<Recorded, RunError> {
 
 /// Starts the command. It holds the child's ends of the channels: once it is dropped, only the child does, so
 /// that its end is noticed.
-fn start(
-    command: &[OsString],
-    channels: &mut Channels,
-    inside: &Inside,
-) -> Result<Child, RunError> {
+fn start(command: &[OsString], channels: &mut Channels, inside: &Inside) -> Result<Child, RunError> {
     let (program, arguments) = command.split_first().ok_or(RunError::Nothing)?;
     let (out, err) = channels.stdio()?;
     let mut command = Command::new(program);

@@ -52,12 +52,14 @@ impl OnDemand {
     /// Starts to answer; recordings go below `into`.
     pub(super) fn start(into: &Path) -> io::Result<OnDemand> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let folder = std::path::absolute(std::env::temp_dir())?
-            .join(format!("stepscope-{}-{:x}-k", std::process::id(), now & 0xffff_ffff));
+        let folder = std::path::absolute(std::env::temp_dir())?.join(format!(
+            "stepscope-{}-{:x}-k",
+            std::process::id(),
+            now & 0xffff_ffff
+        ));
         DirBuilder::new().mode(0o700).create(&folder)?;
         let over = Arc::new(AtomicBool::new(false));
-        let mut daemon =
-            OnDemand { folder, into: into.to_owned(), over: Arc::clone(&over), thread: None };
+        let mut daemon = OnDemand { folder, into: into.to_owned(), over: Arc::clone(&over), thread: None };
         let socket = UnixDatagram::bind(daemon.folder.join(SOCKET))?;
         socket.set_read_timeout(Some(TICK))?;
         let folder = daemon.folder.clone();
@@ -168,7 +170,9 @@ fn settings(folder: &Path, number: usize) -> String {
 enum Question {
     Greeting,
     /// What to record; the process, if it could start a window.
-    Request { process: Option<i32> },
+    Request {
+        process: Option<i32>,
+    },
 }
 
 impl Question {
@@ -241,7 +245,8 @@ mod tests {
         fs::write(folder.join("early_7.json"), "{\"traceEvents\": []}\n").unwrap();
         fs::write(folder.join("steady_7.json"), "{\"traceEvents\": [").unwrap();
         let session = daemon.finish().unwrap();
-        let files: Vec<PathBuf> = fs::read_dir(&session).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<PathBuf> =
+            fs::read_dir(&session).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(files.len(), 1, "{files:?}");
         assert!(fs::read_to_string(&files[0]).unwrap().ends_with("}\n"), "half a file does not count");
         assert!(!folder.exists());

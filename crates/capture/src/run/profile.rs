@@ -90,7 +90,10 @@ impl ProfileRequest {
         Profiler { ended, thread }
     }
 
-    pub(super) fn take(&self, during: &mut Option<(SystemTime, SystemTime)>) -> Result<PathBuf, CaptureFailure> {
+    pub(super) fn take(
+        &self,
+        during: &mut Option<(SystemTime, SystemTime)>,
+    ) -> Result<PathBuf, CaptureFailure> {
         let place = SessionFolder::below(&self.into);
         let options = Options {
             duration: self.duration,

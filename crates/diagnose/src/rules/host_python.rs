@@ -269,18 +269,18 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None });
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0), reads: None });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None });
+        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0), locked_by: None, reads: None });
         let line = PythonLine::new("train.py:12 log", 12.0);
-        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None, reads: None });
+        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None, locked_by: None, reads: None });
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
-        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None, reads: None });
+        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None, locked_by: None, reads: None });
         speaks(
             &RULE,
             LoopPython {
                 lines: vec![PythonLine::new("metrics", 12.0)],
                 traced: false,
-                locked_ms: None,
+                locked_ms: None, locked_by: None,
                 reads: None,
             },
         );
@@ -290,7 +290,7 @@ mod tests {
     fn without_frames_python_is_not_blamed_alone() {
         let said = words(
             &RULE,
-            LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None },
+            LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None },
             Framework::PyTorch,
         );
         assert!(said.summary.contains("or what it waits for"), "{}", said.summary);
@@ -298,7 +298,7 @@ mod tests {
         let line = PythonLine::new("train.py:12 log", 29.0);
         let said = words(
             &RULE,
-            LoopPython { lines: vec![line], traced: true, locked_ms: None, reads: None },
+            LoopPython { lines: vec![line], traced: true, locked_ms: None, locked_by: None, reads: None },
             Framework::PyTorch,
         );
         assert!(!said.summary.contains("or what it waits for"), "{}", said.summary);
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_advice_for_tensorflow_does_not_rely_on_a_tracer_that_records_nothing() {
-        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: None };
+        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None };
         let advice = words(&RULE, cause, Framework::TensorFlow).advice.join(" ");
         assert!(advice.contains("tf.profiler.experimental.Trace"), "{advice}");
     }
@@ -317,7 +317,7 @@ mod tests {
             let cause = LoopPython {
                 lines: vec![PythonLine::new("train.py:12 log", ms)],
                 traced: true,
-                locked_ms: None,
+                locked_ms: None, locked_by: None,
                 reads: None,
             };
             words(&RULE, cause, Framework::PyTorch).summary
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn variables_that_are_read_in_every_step_point_at_a_saved_model() {
-        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, reads: Some(11.0) };
+        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: Some(11.0) };
         let said = words(&RULE, cause, Framework::Keras);
         assert!(said.evidence[0].contains("reads 11 variables per step"), "{:?}", said.evidence);
         assert!(said.advice[0].contains("ModelCheckpoint"), "{:?}", said.advice);

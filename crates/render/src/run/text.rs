@@ -72,7 +72,9 @@ pub fn write_text(page: &RunPage, style: Style, out: &mut dyn Write) -> io::Resu
         (Some(why), None) => line("not recorded", &not_recorded(why))?,
         (Some(NotRecorded::Closed(option)), Some(verdict)) if verdict.unasked => line(
             "no lines",
-            &format!("Python's option {option} keeps stepscope out; PyTorch's own recorder knows no lines of code"),
+            &format!(
+                "Python's option {option} keeps stepscope out; PyTorch's own recorder knows no lines of code"
+            ),
         )?,
         _ => {}
     }

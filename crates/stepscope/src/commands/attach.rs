@@ -90,9 +90,11 @@ fn problem(pid: u32, error: &AttachError) -> Problem {
             "there is no such process, or it belongs to another user".to_owned(),
             "look for it with `pgrep -af python`",
         ),
-        AttachError::NotPython(_) => {
-            cannot(Cause::Usage, "it does not run Python".to_owned(), "give the process of the Python program itself")
-        }
+        AttachError::NotPython(_) => cannot(
+            Cause::Usage,
+            "it does not run Python".to_owned(),
+            "give the process of the Python program itself",
+        ),
         AttachError::TooOld((major, minor)) => cannot(
             Cause::Nothing,
             format!(

@@ -56,8 +56,15 @@ def work(seconds, name="aten::mm"):
     "torch/optim/optimizer.py": """
 _hooks = []
 
+class Handle:
+    def __init__(self, hook):
+        self.hook = hook
+    def remove(self):
+        _hooks.remove(self.hook)
+
 def register_optimizer_step_post_hook(hook):
     _hooks.append(hook)
+    return Handle(hook)
 
 class Optimizer:
     def step(self):
