@@ -214,13 +214,14 @@ const SAVES: &str = "If the loop saves or inspects the model there (`ModelCheckp
 
 /// Several threads run Python.
 fn taking_turns(finding: &Finding, ms: f64, holder: Option<&str>) -> Words {
-    let others = holder.map_or_else(|| "other threads that run Python".to_owned(), |place| format!("{} in another thread", quoted(place)));
+    let others = holder.map_or_else(
+        || "other threads that run Python".to_owned(),
+        |place| format!("{} in another thread", quoted(place)),
+    );
     let mut evidence = vec![lock_evidence(ms)];
     evidence.extend(holder.map(|place| format!("Most of this time, {} holds the lock.", quoted(place))));
-    let what = holder.map_or_else(
-        || "the Python of other threads (a loader, logging, metrics)".to_owned(),
-        quoted,
-    );
+    let what =
+        holder.map_or_else(|| "the Python of other threads (a loader, logging, metrics)".to_owned(), quoted);
     Words {
         summary: format!(
             "Host Python: the loop takes turns with {others}, and waits for the interpreter lock; with its own overhead that \
@@ -269,18 +270,43 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None });
-        speaks(&RULE, LoopPython { lines: Vec::new(), traced: false, locked_ms: Some(4.0), locked_by: None, reads: None });
+        speaks(
+            &RULE,
+            LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None },
+        );
+        speaks(
+            &RULE,
+            LoopPython {
+                lines: Vec::new(),
+                traced: false,
+                locked_ms: Some(4.0),
+                locked_by: None,
+                reads: None,
+            },
+        );
         let line = PythonLine::new("train.py:12 log", 12.0);
-        speaks(&RULE, LoopPython { lines: vec![line.clone()], traced: true, locked_ms: None, locked_by: None, reads: None });
+        speaks(
+            &RULE,
+            LoopPython {
+                lines: vec![line.clone()],
+                traced: true,
+                locked_ms: None,
+                locked_by: None,
+                reads: None,
+            },
+        );
         let call = PythonLine { through: Some("queue.py:154 get".into()), ..line };
-        speaks(&RULE, LoopPython { lines: vec![call], traced: true, locked_ms: None, locked_by: None, reads: None });
+        speaks(
+            &RULE,
+            LoopPython { lines: vec![call], traced: true, locked_ms: None, locked_by: None, reads: None },
+        );
         speaks(
             &RULE,
             LoopPython {
                 lines: vec![PythonLine::new("metrics", 12.0)],
                 traced: false,
-                locked_ms: None, locked_by: None,
+                locked_ms: None,
+                locked_by: None,
                 reads: None,
             },
         );
@@ -306,7 +332,8 @@ mod tests {
 
     #[test]
     fn the_advice_for_tensorflow_does_not_rely_on_a_tracer_that_records_nothing() {
-        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None };
+        let cause =
+            LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: None };
         let advice = words(&RULE, cause, Framework::TensorFlow).advice.join(" ");
         assert!(advice.contains("tf.profiler.experimental.Trace"), "{advice}");
     }
@@ -317,7 +344,8 @@ mod tests {
             let cause = LoopPython {
                 lines: vec![PythonLine::new("train.py:12 log", ms)],
                 traced: true,
-                locked_ms: None, locked_by: None,
+                locked_ms: None,
+                locked_by: None,
                 reads: None,
             };
             words(&RULE, cause, Framework::PyTorch).summary
@@ -328,7 +356,13 @@ mod tests {
 
     #[test]
     fn variables_that_are_read_in_every_step_point_at_a_saved_model() {
-        let cause = LoopPython { lines: Vec::new(), traced: false, locked_ms: None, locked_by: None, reads: Some(11.0) };
+        let cause = LoopPython {
+            lines: Vec::new(),
+            traced: false,
+            locked_ms: None,
+            locked_by: None,
+            reads: Some(11.0),
+        };
         let said = words(&RULE, cause, Framework::Keras);
         assert!(said.evidence[0].contains("reads 11 variables per step"), "{:?}", said.evidence);
         assert!(said.advice[0].contains("ModelCheckpoint"), "{:?}", said.advice);

@@ -2,8 +2,8 @@
 //! opened files and started programs on tracks of their own.
 
 use stepscope_trace::{
-    Dur, Form, Kind, LIBRARY_SAMPLE, LOCK_WAIT, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder, Track, TrackId,
-    TrackKind, USER_SAMPLE,
+    Dur, Form, Kind, LIBRARY_SAMPLE, LOCK_WAIT, ProcessId, ProcessKind, Span, Time, Trace, TraceBuilder,
+    Track, TrackId, TrackKind, USER_SAMPLE,
 };
 
 use super::document::{HostLog, Site, Thread};
