@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use stepscope_read::files;
 
 /// The name of the daemon's socket in its folder.
 const SOCKET: &str = "dynolog";
@@ -118,14 +120,7 @@ impl Drop for OnDemand {
 
 /// A program that was killed may leave half a file.
 fn is_whole(path: &Path) -> bool {
-    let mut end = [0; 64];
-    let read = File::open(path).and_then(|mut file| {
-        let length = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(length.saturating_sub(end.len() as u64)))?;
-        file.read(&mut end)
-    });
-    let seen = read.ok().and_then(|read| end.get(..read)).unwrap_or_default();
-    seen.trim_ascii_end().ends_with(b"}")
+    files::read(path).is_ok_and(|bytes| bytes.trim_ascii_end().ends_with(b"}"))
 }
 
 /// Answers questions until the run is over.
