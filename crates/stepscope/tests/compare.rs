@@ -447,7 +447,7 @@ fn a_paired_gate_holds_programs_that_report_nothing_at_their_steps() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/fake_torch.py");
     let library = folder.path().join("site-packages");
-    let made = std::process::Command::new("python3").arg("-B").arg(maker).arg(&library).status().unwrap();
+    let made = Command::new("python3").arg("-B").arg(maker).arg(&library).status().unwrap();
     assert!(made.success());
     let script = |name: &str, ms: f64| {
         let text = format!(
