@@ -5,14 +5,14 @@
 mod memory;
 
 use std::fs;
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use stepscope_fuzz::mutate::mutate;
 use stepscope_fuzz::seeds::Seeds;
-use stepscope_fuzz::targets::{TARGETS, Target};
+use stepscope_fuzz::targets::{Target, targets};
 use stepscope_testkit::damage::Rng;
 
 const USAGE: &str =
@@ -74,20 +74,20 @@ fn share(text: &str) -> Option<(usize, usize)> {
 
 fn run(options: &Options) -> Result<(), String> {
     let wanted = |name: &str| options.target.as_deref().is_none_or(|target| target == name);
-    let targets: Vec<_> = TARGETS.iter().filter(|(name, _)| wanted(name)).collect();
-    if targets.is_empty() {
-        let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    let chosen: Vec<_> = targets().filter(|(name, _)| wanted(name)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = targets().map(|(name, _)| name).collect();
         return Err(format!("unknown target; the targets are {}", names.join(", ")));
     }
     let (first, every) = options.share;
     let seeds = if options.files.is_empty() { Some(Seeds::all()) } else { None };
-    for (name, target) in targets.into_iter().skip(first).step_by(every) {
+    for (name, target) in chosen.into_iter().skip(first).step_by(every) {
         if let Some(seeds) = &seeds {
-            fuzz(name, *target, seeds, options)?;
+            fuzz(name, target, seeds, options)?;
         }
         for file in &options.files {
             let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-            one(*target, &bytes).map_err(|what| format!("{name} on {}: {what}", file.display()))?;
+            one(target, &bytes).map_err(|what| format!("{name} on {}: {what}", file.display()))?;
         }
     }
     Ok(())
@@ -126,7 +126,7 @@ fn one(target: Target, bytes: &[u8]) -> Result<(), String> {
 fn run_once(target: Target, bytes: &[u8]) -> Result<Duration, String> {
     let began = Instant::now();
     memory::restart();
-    panic::catch_unwind(|| target(bytes)).map_err(|_| "panicked".to_owned())?;
+    panic::catch_unwind(AssertUnwindSafe(|| target.run(bytes))).map_err(|_| "panicked".to_owned())?;
     let (took, most) = (began.elapsed(), memory::most());
     if most > memory::ALLOWED {
         return Err(format!(

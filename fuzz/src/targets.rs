@@ -9,27 +9,45 @@ use stepscope_hlo::{Costs, Module, Phases, TextOptions};
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::RunReader;
-use stepscope_read::{
-    Bytes, ChromeReader, Input, PerfettoReader, PprofReader, Progress, Reader, RocpdReader, RocprofReader,
-    RoleTimelineReader, RunMetadataReader, SnapshotReader, TableFile, TritonReader, XPlaneReader, open_input,
-};
+use stepscope_read::{Bytes, Input, Progress, READERS, Reader, TableFile, open_input};
 use stepscope_trace::{Args, Trace};
 
 pub use crate::pipeline::{analyses, rendering, requests, tiles};
 pub use crate::queries::queries;
 
 /// A fuzzing target.
-pub type Target = fn(&[u8]);
+#[derive(Copy, Clone)]
+pub enum Target {
+    /// Something that is done with the bytes.
+    Function(fn(&[u8])),
+    /// A reader, whether it recognises the bytes or not.
+    Reader(&'static dyn Reader),
+}
 
-/// All targets, by name.
-pub const TARGETS: &[(&str, Target)] = &[
-    ("xplane", xplane),
+impl Target {
+    /// Runs it on these bytes.
+    pub fn run(self, bytes: &[u8]) {
+        match self {
+            Target::Function(function) => function(bytes),
+            Target::Reader(reader) => read_with(reader, bytes),
+        }
+    }
+}
+
+/// All targets, by name: every reader under the name of its format, then the others.
+pub fn targets() -> impl Iterator<Item = (&'static str, Target)> {
+    let readers = all_readers().map(|reader| (reader.format().name, Target::Reader(reader)));
+    readers.chain(OTHERS.iter().map(|(name, function)| (*name, Target::Function(*function))))
+}
+
+/// The readers of every format. Reports of Nsight Systems are converted by another program, which is not ours to test.
+fn all_readers() -> impl Iterator<Item = &'static dyn Reader> {
+    READERS.iter().copied().filter(|reader| reader.format().name != "nsys-rep")
+}
+
+/// Targets that are not one reader.
+const OTHERS: &[(&str, fn(&[u8]))] = &[
     ("hlo", hlo),
-    ("chrome", chrome),
-    ("perfetto", perfetto),
-    ("rocprof", rocprof),
-    ("triton", triton),
-    ("memory", memory),
     ("tables", tables),
     ("tf_graph", tf_graph),
     ("tf_run", tf_run),
@@ -48,9 +66,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("queries", queries),
 ];
 
-/// The XPlane reader, whether it recognises the bytes or not.
-pub fn xplane(bytes: &[u8]) {
-    read_with(&XPlaneReader, bytes);
+/// All readers, whether they recognise the bytes or not.
+pub fn readers(bytes: &[u8]) {
+    all_readers().for_each(|reader| read_with(reader, bytes));
 }
 
 /// A compiled program, with everything that can be asked about it.
@@ -62,34 +80,6 @@ pub fn hlo(bytes: &[u8]) {
         let _ = (module.stack(instruction), module.collective(instruction), module.trip_count(instruction));
     }
     let _ = (costs.total(), module.memory(), module.text(TextOptions { long: true }));
-}
-
-/// The Chrome reader, whether it recognises the bytes or not.
-pub fn chrome(bytes: &[u8]) {
-    read_with(&ChromeReader, bytes);
-}
-
-/// The Perfetto reader, whether it recognises the bytes or not.
-pub fn perfetto(bytes: &[u8]) {
-    read_with(&PerfettoReader, bytes);
-}
-
-/// The readers of rocprofv3's files, whether they recognise the bytes or not.
-pub fn rocprof(bytes: &[u8]) {
-    read_with(&RocprofReader, bytes);
-    read_with(&RocpdReader, bytes);
-}
-
-/// The reader of Triton's traces, whether it recognises the bytes or not.
-pub fn triton(bytes: &[u8]) {
-    read_with(&TritonReader, bytes);
-}
-
-/// The readers of memory snapshots and profiles, whether they recognise the bytes or not.
-pub fn memory(bytes: &[u8]) {
-    read_with(&SnapshotReader, bytes);
-    read_with(&PprofReader, bytes);
-    read_with(&RoleTimelineReader, bytes);
 }
 
 /// A folder of tables in which the bytes are used for every table that is read.
@@ -116,13 +106,12 @@ pub fn tf_graph(bytes: &[u8]) {
     let _ = tf::graph_of(Path::new("fuzz"), bytes, Damages::default());
 }
 
-/// TensorFlow's run metadata, record by record and as a profile.
+/// TensorFlow's run metadata, record by record.
 pub fn tf_run(bytes: &[u8]) {
     let mut records = 0;
     if let Ok(found) = tf::run_of(Path::new("fuzz"), bytes, Damages::default(), &mut |_, _| records += 1) {
         assert_eq!(found.value.records, records);
     }
-    read_with(&RunMetadataReader, bytes);
 }
 
 /// Op logs of tfprof.

@@ -137,7 +137,7 @@ fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {
     times.part("Python package", || wheel::check_if_there(skips, all))?;
     times.part("page", || page::check(skips))?;
     // A short look at each target; `cargo xtask fuzz` takes longer ones.
-    times.part("fuzzing", || fuzz("10"))
+    times.part("fuzzing", || fuzz("7"))
 }
 
 /// What reads the sources and compiles nothing.

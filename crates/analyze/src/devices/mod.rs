@@ -8,6 +8,25 @@ pub mod feeding;
 pub mod gpu_samples;
 pub mod servers;
 
+/// The analyses of this room, for the results of a session ([`crate::session`]): a line each.
+macro_rules! analyses {
+    ($next:ident $($rooms:ident)* => $($listed:tt)*) => {
+        crate::$next::analyses! { $($rooms)* => $($listed)*
+            {
+                /// What ranks exchange, and how long they wait for one another.
+                collectives: crate::devices::collectives::CollectivesPartial,
+                /// Tensors that workers receive from parameter servers; `None` without any.
+                servers: crate::devices::servers::ServersPartial,
+                /// What a monitor sampled of GPUs.
+                gpu_samples: crate::devices::gpu_samples::GpuSamplesPartial,
+                /// Devices, and the calls that feed them.
+                feeding: crate::devices::feeding::Feeding,
+            }
+        }
+    };
+}
+pub(crate) use analyses;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

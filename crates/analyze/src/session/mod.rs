@@ -1,7 +1,7 @@
 //! What all hosts of a session say together: runs every analysis on one host ([`HostPartial::of`]), merges hosts, and
 //! finishes what each analysis found ([`Session::finish`]). Nothing is judged here.
 //!
-//! A new analysis is a file with its [`Analysis`], and one line in the list below.
+//! A new analysis is a file with its [`Analysis`], and one line in the list of its room's `mod.rs`, beside its `mod`.
 
 mod gathering;
 
@@ -11,33 +11,15 @@ use crate::analysis::Analysis;
 use crate::context::Context;
 use crate::devices::bottleneck::DeviceDetail;
 use crate::devices::collectives::CollectivesPartial;
-use crate::devices::feeding::Feeding;
-use crate::devices::gpu_samples::{GpuSamplesPartial, Wall};
-use crate::devices::servers::ServersPartial;
+use crate::devices::gpu_samples::Wall;
 use crate::input::InputPartial;
 use crate::memory::MemoryPartial;
 use crate::ranks::RanksPartial;
-use crate::recording::issues::Issues;
-use crate::recording::tracer_frames::TracerFrames;
 use crate::states::missing_device::MissingDevice;
-use crate::time::callbacks::Callbacks;
-use crate::time::checkpoint_cost::CheckpointCost;
-use crate::time::eager::Eager;
-use crate::time::graph_loops::GraphLoops;
-use crate::time::named_ranges::NamedRanges;
 use crate::time::odd_steps::OddSteps;
-use crate::time::optimizer::Updates;
-use crate::time::pipeline_setup::SetUp;
-use crate::time::requests::RequestsPartial;
 use crate::time::summary::{HostSummary, Summary};
 use crate::time::uneven_steps::UnevenSteps;
 use crate::vocabulary::has_timeline;
-use crate::work::counters::CountersPartial;
-use crate::work::functions::FunctionsPartial;
-use crate::work::kernels::KernelsPartial;
-use crate::work::ops::OpsPartial;
-use crate::work::program_types::ProgramTypes;
-use crate::work::programs::ProgramsPartial;
 
 pub use gathering::{Gathering, Timeline};
 
@@ -45,7 +27,7 @@ pub use gathering::{Gathering, Timeline};
 /// braces run one after the other; the groups run side by side.
 macro_rules! analyses {
     (
-        bottleneck { $($(#[doc = $about:literal])+ $detail:ident: $of_host:ty,)+ }
+        => bottleneck { $($(#[doc = $about:literal])+ $detail:ident: $of_host:ty,)+ }
         $({ $($(#[doc = $doc:literal])+ $field:ident: $analysis:ty,)+ })+
     ) => {
         /// Everything that one host has to say.
@@ -128,8 +110,10 @@ macro_rules! analyses {
         }
     };
 }
+pub(crate) use analyses;
 
-analyses! {
+// The rooms with several analyses add theirs; the list starts with what is one analysis per room.
+crate::work::analyses! { time devices recording session =>
     bottleneck {
         /// The bottleneck device of the host that limits the step.
         detail: DeviceDetail,
@@ -139,62 +123,16 @@ analyses! {
         uneven: UnevenSteps,
     }
     {
-        /// What is wrong with the recordings, the worst first.
-        issues: Issues,
-    }
-    {
-        /// All ops.
-        ops: OpsPartial,
         /// Where batches come from.
         input: InputPartial,
         /// The allocators.
         memory: MemoryPartial,
     }
     {
-        /// Eager execution.
-        eager: Eager,
-        /// Host callbacks.
-        callbacks: Callbacks,
-        /// Loops inside the compiled step.
-        graph_loops: GraphLoops,
-        /// Pipelines that are set up in the steps.
-        setup: SetUp,
-        /// The optimizer's updates.
-        updates: Updates,
-        /// What surrounds output.
-        checkpoint_cost: CheckpointCost,
-        /// Compiled functions.
-        functions: FunctionsPartial,
-    }
-    {
-        /// Kernels.
-        kernels: KernelsPartial,
-        /// What ranks exchange, and how long they wait for one another.
-        collectives: CollectivesPartial,
         /// What each rank does itself.
         ranks: RanksPartial,
-        /// Tensors that workers receive from parameter servers; `None` without any.
-        servers: ServersPartial,
-    }
-    {
-        /// Compiled programs, joined with what ran.
-        programs: ProgramsPartial,
-        /// Types of the products of attached programs.
-        program_types: ProgramTypes,
-        /// Hardware counters of kernels.
-        counters: CountersPartial,
-        /// What a monitor sampled of GPUs.
-        gpu_samples: GpuSamplesPartial,
-        /// Requests that a server recorded one by one; `None` without any.
-        requests: RequestsPartial,
-        /// Devices, and the calls that feed them.
-        feeding: Feeding,
         /// Why no kernel of a device was recorded; `None` where some were.
         missing_device: Option<MissingDevice>,
-        /// Ranges around time of which nothing else is known.
-        ranges: NamedRanges,
-        /// The share of events that are frames of a Python tracer.
-        tracer_frames: TracerFrames,
     }
 }
 

@@ -1,4 +1,0 @@
-//! Coverage-guided fuzzing of the target `chrome`; its body is in the library.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stepscope_fuzz::targets::chrome(bytes));
