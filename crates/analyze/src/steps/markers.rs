@@ -32,11 +32,13 @@ fn host_markers(recorded: &HostTrace) -> Option<Candidate> {
     if families.keys().any(|(name, _)| !is_evaluation(name)) {
         families.retain(|(name, _), _| !is_evaluation(name));
     }
-    // The profiler's own calls may leave a mark around nothing, whose step has none.
-    let work = Work::of(recorded, &[]);
-    if !work.all().is_zero() {
-        let works = |span: Span| host_works(recorded, span) || !work.within(span).is_zero();
-        families.retain(|_, marks| reach(marks).any(works));
+    // The profiler's own calls may leave a mark around nothing, whose step has none. All work of a recording is a long list,
+    // which is only made if some marks have none on the host.
+    let host_works = |span: Span| host_works(recorded, span);
+    if !families.values().all(|marks| reach(marks).any(host_works)) {
+        let work = Work::of(recorded, &[]);
+        let works = |span: Span| host_works(span) || !work.within(span).is_zero();
+        families.retain(|_, marks| work.all().is_zero() || reach(marks).any(works));
     }
     // There may be several: an outer loop, a part of a step. The one that covers most of the time is the loop; if
     // two cover the same time, the one with more steps.

@@ -34,6 +34,8 @@ mod whole_cycles;
 mod work;
 mod written;
 
+use std::cell::LazyCell;
+
 use stepscope_trace::statistics::median_duration;
 use stepscope_trace::{Dur, Span, TrackId};
 
@@ -317,7 +319,7 @@ impl Steps {
             Steps { origin, kind, how, all, track, on_host, whole_capture: false, found: None, pauses };
         whole_cycles::count(&mut steps.all, &steps.pauses);
         if origin == Origin::Marker && on_host {
-            let work = Work::of(recorded, &[]);
+            let work = LazyCell::new(|| Work::of(recorded, &[]));
             steps.exclude_empty(|span| host_works(recorded, span), |span| !work.within(span).is_zero());
         }
         steps
