@@ -271,6 +271,7 @@ impl Cause for Evaluation {
     fn words(&self, finding: &Finding) -> Words {
         let per_step = self.other.shares.total().ms() / self.other.recurrence.of.max(1) as f64;
         let every = match self.other.recurrence.every {
+            Some(1) => "after every step".to_owned(),
             Some(every) => format!("after every {every} steps"),
             None => format!("after {}", in_steps(&self.other.recurrence)),
         };

@@ -36,7 +36,7 @@ pub fn category_title(category: Category) -> &'static str {
 }
 
 /// A part in a distributed job, as TensorFlow numbers it.
-pub fn job_part(part: JobPart) -> String {
+pub(crate) fn job_part(part: JobPart) -> String {
     match part {
         JobPart::Worker(number) => format!("worker/{number}"),
         JobPart::Server(number) => format!("ps/{number}"),
@@ -69,7 +69,7 @@ pub fn no_path(why: NoPath) -> String {
 }
 
 /// What a piece of a critical path is called that has no event of its own.
-pub fn unnamed_piece(piece: Piece) -> &'static str {
+pub(crate) fn unnamed_piece(piece: Piece) -> &'static str {
     match piece {
         Piece::Latency => "from the launch to the start of the work",
         Piece::Queue => "between two pieces of work on a stream",
