@@ -1,6 +1,6 @@
 //! The project's own tasks, so that a machine with Rust, Node and Python needs nothing else: `cargo xtask
 //! check` is what CI runs.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to whoever runs it")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to the person who runs it")]
 
 mod arrows;
 mod background;
@@ -35,6 +35,7 @@ const USAGE: &str = "\
 cargo xtask check [--all]      every check: format, lints, docs, tests, arrows, packages, truth, live captures, page,
                                fuzzing. Leaves out what this machine cannot run and says how to run it; with --all,
                                which CI uses, that is an error
+cargo xtask check --quick      format, lints and unit tests: minutes, before every commit
 cargo xtask format             lay out all Rust files, also those that `cargo fmt` does not see
 cargo xtask sources            what reads the sources and compiles nothing: format, arrows, packages, citations, types
 cargo xtask page               the page alone: types, unit tests, a browser
@@ -48,8 +49,9 @@ cargo xtask truth [--write]    hold the reports against all recordings with a kn
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
 cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network); the wheel's check has Dask
-cargo xtask wheel              build the Python package in target/wheels (--dev: without optimisation;
-                               --check: build, install and test with every Python at hand; --test: test what was built)
+cargo xtask wheel              build the Python package in target/wheels, with what `cargo build --release` left (--dev: without
+                               optimisation; --dist: as it is published; --check: build without optimisation, install and
+                               test with every Python at hand; --test: test what was built)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["check", ..] if SPARING.iter().any(|(name, _)| std::env::var_os(name).is_none()) => sparingly(&args),
         ["check"] => check(false),
         ["check", "--all"] => check(true),
+        ["check", "--quick"] => quick(),
         ["format"] => format::write(),
         ["sources"] => sources().and_then(|()| package::check()),
         ["page"] => page::check(&mut Skips::new(true)),
@@ -79,8 +82,9 @@ fn main() -> ExitCode {
         ["truth", ref rest @ ..] => truth::truth(rest),
         ["live"] => live::check().and_then(|()| wheel::check(&mut Skips::new(true))),
         ["live", "--engines"] => wheel::engines(&mut Skips::new(false)),
-        ["wheel"] => wheel::build(false),
-        ["wheel", "--dev"] => wheel::build(true),
+        ["wheel"] => wheel::build("release"),
+        ["wheel", "--dev"] => wheel::build("dev"),
+        ["wheel", "--dist"] => wheel::build("dist"),
         ["wheel", "--test"] => wheel::test(),
         ["wheel", "--check"] => wheel::check(&mut Skips::new(true)),
         ["fuzz"] => fuzz("10"),
@@ -112,12 +116,28 @@ fn sparingly(args: &[&str]) -> Outcome {
 
 /// Everything. `all`: nothing may be left out.
 fn check(all: bool) -> Outcome {
-    let mut times = Times::start();
+    let mut times = Times::start(PARTS);
     let mut skips = Skips::new(all);
     let outcome = parts(&mut skips, &mut times, all);
     println!("{times}");
     outcome.map(|()| println!("{}", skips.summary()))
 }
+
+/// What is worth a few minutes before every commit.
+fn quick() -> Outcome {
+    let mut times = Times::start(3);
+    let mut parts = || {
+        times.part("sources", sources)?;
+        times.part("lints", lints)?;
+        times.part("unit tests", || run("unit tests", run::tests().args(["--lib", "--bins"])))
+    };
+    let outcome = parts();
+    println!("{times}");
+    outcome.map(|()| println!("format, lints and unit tests passed; `cargo xtask check` runs the rest"))
+}
+
+/// How many parts there are.
+const PARTS: usize = 14;
 
 /// All parts, in the order in which they are most likely to fail soon.
 fn parts(skips: &mut Skips, times: &mut Times, all: bool) -> Outcome {

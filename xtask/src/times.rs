@@ -1,28 +1,55 @@
-//! How long each part of a check took, so that a part that becomes slow is seen.
+//! Which part of a check runs, and how long each part took, so that a long check can be followed and a part that becomes slow
+//! is seen.
 
 use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
+
+/// How often a part that runs says so. Compilers and tests are silent for minutes.
+const BEAT: Duration = Duration::from_secs(60);
 
 /// The parts so far, in the order in which they ran.
 #[derive(Debug)]
 pub(crate) struct Times {
     began: Instant,
+    /// How many parts there will be.
+    of: usize,
     parts: Vec<(&'static str, Duration)>,
 }
 
 impl Times {
-    /// No part ran yet.
-    pub(crate) fn start() -> Self {
-        Times { began: Instant::now(), parts: Vec::new() }
+    /// No part of so many ran yet.
+    pub(crate) fn start(of: usize) -> Self {
+        Times { began: Instant::now(), of, parts: Vec::new() }
     }
 
-    /// Runs a part. One that fails counts too.
+    /// Runs a part, and says when it begins, every minute, and how long it took. One that fails counts too.
     pub(crate) fn part<T>(&mut self, name: &'static str, work: impl FnOnce() -> T) -> T {
+        let number = format!("[{}/{}]", self.parts.len() + 1, self.of);
+        println!("{number} {name} (after {})", minutes(self.began.elapsed()));
         let began = Instant::now();
+        let (done, running) = channel::<()>();
+        let watch = thread::spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = running.recv_timeout(BEAT) {
+                println!("    … {name} runs for {}", minutes(began.elapsed()));
+            }
+        });
         let result = work();
-        self.parts.push((name, began.elapsed()));
+        let took = began.elapsed();
+        drop(done);
+        // It only prints; a part is not worth less if that failed.
+        let _ = watch.join();
+        println!("{number} {name}: {}", minutes(took));
+        self.parts.push((name, took));
         result
     }
+}
+
+/// `3 min 05 s`, or seconds if there are few.
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    if seconds < 60 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
 }
 
 impl fmt::Display for Times {
@@ -43,7 +70,7 @@ mod tests {
 
     #[test]
     fn parts_are_listed_as_they_ran_with_a_total() {
-        let mut times = Times::start();
+        let mut times = Times::start(2);
         assert_eq!(times.part("tests", || 7), 7);
         let failed: Result<(), String> = times.part("a longer name", || Err("no".to_owned()));
         assert!(failed.is_err());
@@ -59,5 +86,7 @@ mod tests {
                 "    total              0 s (0.0 min)"
             ]
         );
+        assert_eq!(minutes(Duration::from_millis(185_400)), "3 min 05 s");
+        assert_eq!(minutes(Duration::from_millis(7_900)), "8 s");
     }
 }

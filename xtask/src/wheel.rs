@@ -52,7 +52,7 @@ fn testers() -> Vec<Environment> {
 fn tester(python: PathBuf, packages: &'static [&'static str]) -> Environment {
     let name = python.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let folder = format!("target/wheel-check-{name}");
-    Environment { name, python, folder, packages }
+    Environment { name, python, folder, packages, shared: false }
 }
 
 /// All of them.
@@ -65,10 +65,10 @@ pub(crate) fn is_there() -> bool {
     builder().finished().is_some()
 }
 
-/// Builds the wheel: optimised, or as fast as possible.
-pub(crate) fn build(dev: bool) -> Outcome {
+/// Builds the wheel with a profile of cargo. With `release`, it takes what a build of the binary left; `dist` is published.
+pub(crate) fn build(profile: &str) -> Outcome {
     let builder = builder().made(&run)?;
-    wheel(&builder, dev).map(|wheel| println!("{}", wheel.display()))
+    wheel(&builder, profile).map(|wheel| println!("{}", wheel.display()))
 }
 
 /// Builds a wheel and tests it with every Python; leaves it out where the package index cannot be reached.
@@ -81,7 +81,7 @@ pub(crate) fn check(skips: &mut Skips) -> Outcome {
             return Ok(());
         }
     };
-    let wheel = wheel(&builder, true)?;
+    let wheel = wheel(&builder, "dev")?;
     for (place, environment) in testers().iter().enumerate() {
         let python = tested(environment, &wheel)?;
         if place == 0 {
@@ -130,7 +130,7 @@ pub(crate) fn check_if_there(skips: &mut Skips, make: bool) -> Outcome {
 
 /// Runs the fleet on each engine, with a worker that is killed. Takes minutes, so that no other check includes it.
 pub(crate) fn engines(skips: &mut Skips) -> Outcome {
-    let wheel = wheel(&builder().made(&run)?, true)?;
+    let wheel = wheel(&builder().made(&run)?, "dev")?;
     // Engines follow new versions of Python late.
     let python = ["python3.12", "python3.13", "python3.11", "python3.10"].into_iter().find_map(found);
     let python = python.unwrap_or_else(|| PathBuf::from("python3"));
@@ -188,11 +188,10 @@ fn with_wheel(environment: &Environment, wheel: &Path) -> Result<PathBuf, String
 }
 
 /// Builds, and returns the wheel.
-fn wheel(builder: &Path, dev: bool) -> Result<PathBuf, String> {
+fn wheel(builder: &Path, profile: &str) -> Result<PathBuf, String> {
     let out = folder()?;
     // What an earlier build left would be found as well; it may not be there.
     let _ = fs::remove_dir_all(&out);
-    let profile = if dev { "dev" } else { "dist" };
     let mut build = Command::new(builder);
     build.args(["-m", "maturin", "build", "--locked", "--profile", profile, "--out"]).arg(&out);
     run("wheel: build", &mut build)?;
