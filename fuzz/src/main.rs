@@ -1,6 +1,6 @@
 //! Fuzzing without any tool: every target gets damaged inputs until its time is up. The same seed gives the
 //! same inputs; an input that fails is saved below `fuzz/artifacts` and can be run again by name.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "reports to whoever runs it")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "reports to the person who runs it")]
 
 mod memory;
 

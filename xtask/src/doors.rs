@@ -33,7 +33,7 @@ const DOORS: &[Door] = &[
             ("stepscope/src/commands/gate/again.rs", "gives a command its output"),
             ("capture/src/run/pipes.rs", "passes on what the user's own command prints"),
             ("capture/src/run/signals.rs", "asks for the size of the terminal"),
-            ("testkit/src/skip.rs", "speaks to whoever runs the tests"),
+            ("testkit/src/skip.rs", "speaks to the person who runs the tests"),
         ],
         instead: "`Terminal::stdout` or `Terminal::remark`",
     },

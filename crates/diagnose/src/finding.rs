@@ -122,7 +122,7 @@ pub struct Finding {
     pub recurrence: Option<Recurrence>,
     /// Milliseconds of the mean step that it is about, including those that other findings own; set by the engine.
     pub about_ms: Option<f64>,
-    /// What the step spends in the categories that it claims, in milliseconds, whoever owns it; set by the engine.
+    /// What the step spends in the categories that it claims, in milliseconds, whichever finding owns it; set by the engine.
     pub whole_ms: Vec<(Category, f64)>,
     /// The share of the step that it is about; set by the engine.
     pub fraction: Option<f64>,
@@ -174,13 +174,13 @@ impl Finding {
     }
 
     /// Sets the user's code that causes it, if that is known.
-    pub fn at_line(mut self, line: Option<String>) -> Self {
+    pub(crate) fn at_line(mut self, line: Option<String>) -> Self {
         self.line = line;
         self
     }
 
     /// Claims time of the step, of which a fix saves a share at most.
-    pub fn owning(mut self, claims: Vec<(Category, f64)>, winnable: Option<f64>) -> Self {
+    pub(crate) fn owning(mut self, claims: Vec<(Category, f64)>, winnable: Option<f64>) -> Self {
         self.claims = claims;
         self.winnable = winnable;
         self
@@ -193,7 +193,7 @@ impl Finding {
     }
 
     /// Leaves the word to another rule, where that finds something.
-    pub fn yielding_to(mut self, rule: &'static Rule) -> Self {
+    pub(crate) fn yielding_to(mut self, rule: &'static Rule) -> Self {
         self.yields_to.push(rule);
         self
     }
@@ -239,7 +239,7 @@ impl Finding {
     }
 
     /// Milliseconds of the step that it claims.
-    pub fn claimed_ms(&self) -> f64 {
+    pub(crate) fn claimed_ms(&self) -> f64 {
         self.claims.iter().map(|(_, ms)| ms).sum()
     }
 
@@ -277,7 +277,7 @@ impl Finding {
     }
 
     /// Does part of what it is about belong to other findings?
-    pub fn shares_with_others(&self) -> bool {
+    pub(crate) fn shares_with_others(&self) -> bool {
         self.refined || sentences::of_others(self).is_some()
     }
 

@@ -24,7 +24,7 @@ use crate::rows::Rows;
 use crate::running::{UnderWay, Work};
 use crate::schema::TABLES;
 
-/// Whoever holds the recording: the profile itself, or something that contains it.
+/// What holds the recording: the profile itself, or something that contains it.
 pub trait Holder: Send + Sync {
     /// The recording.
     fn profile(&self) -> &Profile;

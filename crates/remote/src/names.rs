@@ -19,7 +19,7 @@ pub(crate) fn signed(key: &str) -> String {
     let (key, end) = key.strip_suffix('/').map_or((key, ""), |key| (key, "/"));
     let names = key.split('/').map(|name| match name {
         "" => EMPTY.to_owned(),
-        // No request can name them: a URL resolves them. Whoever asks for the sign learns that there is no such object.
+        // No request can name them: a URL resolves them. A request for the sign says that there is no such object.
         "." | ".." => format!("{EMPTY}{name}"),
         name => name.to_owned(),
     });

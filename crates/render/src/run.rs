@@ -7,4 +7,4 @@ mod usage;
 pub use json::write_json;
 pub use text::write_text;
 pub(crate) use usage::lines as usage_lines;
-pub use usage::write_use_json;
+pub(crate) use usage::write_use_json;

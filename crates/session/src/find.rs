@@ -48,12 +48,8 @@ impl ResolvedSession {
     }
 }
 
-/// Every session below the paths, newest first. Finding none is not an error here.
-pub fn all_sessions(paths: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
-    all_sessions_within(paths, &[])
-}
-
-/// The same without leaving the canonical `roots`, if there are any.
+/// Every session below the paths, newest first, without leaving the canonical `roots`, if there are any. Finding none is
+/// not an error here.
 pub fn all_sessions_within(paths: &[PathBuf], roots: &[PathBuf]) -> Result<Vec<ResolvedSession>, Problem> {
     let found = discover_within(paths, roots).map_err(|error| unreadable_file(&error))?;
     Ok(resolved(found))

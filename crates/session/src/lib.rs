@@ -21,7 +21,7 @@ mod views;
 
 pub use clock::{HostClock, HostMove, moved, moves, shifts};
 pub use event_logs::event_logs_of;
-pub use find::{Query, ResolvedSession, all_sessions, all_sessions_again, all_sessions_within};
+pub use find::{Query, ResolvedSession, all_sessions_again, all_sessions_within};
 pub use hosts::Hosts;
 pub use load::{HostProfile, PerHost, Profile, unreadable_file};
 pub use problem::{Cause, Problem};

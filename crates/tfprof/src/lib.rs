@@ -47,7 +47,7 @@ pub use fix::{Amount, Change, ChangedCell, Changes, Fixed, Reason, ReasonKind};
 pub use flat::FlatRow;
 pub use measures::Measures;
 pub use options::{Column, OptionError, Options, OrderBy, Output, Preset};
-pub use parse::{Line, OPTION_NAMES, parse_line, split_list};
+pub use parse::{Line, OPTION_NAMES, parse_line};
 pub use patterns::Patterns;
 pub use profile::Profile;
 pub use timeline::timeline_notice;

@@ -68,7 +68,7 @@ pub fn parse_line(line: &str, options: &Options) -> Result<Line, OptionError> {
 }
 
 /// Splits a list at its commas, except those inside brackets or after a backslash; removes quotes around it.
-pub fn split_list(text: &str) -> Vec<String> {
+pub(crate) fn split_list(text: &str) -> Vec<String> {
     let text = text.trim_matches(['"', '\'']);
     let (mut parts, mut part, mut depth, mut escaped) = (Vec::new(), String::new(), 0u32, false);
     for c in text.chars() {

@@ -64,7 +64,7 @@ impl Layout {
 
     /// The row of an event.
     #[inline]
-    pub fn row_of(&self, track: &Track, index: usize) -> usize {
+    pub(crate) fn row_of(&self, track: &Track, index: usize) -> usize {
         self.row_in(track.nesting(), index)
     }
 

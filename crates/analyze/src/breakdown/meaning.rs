@@ -7,7 +7,7 @@ use crate::vocabulary::Role;
 
 impl Category {
     /// The category of time in a state; `None` where nothing was recorded.
-    pub fn of_state(state: State) -> Option<Self> {
+    pub(crate) fn of_state(state: State) -> Option<Self> {
         Some(match state {
             State::Nothing => return None,
             State::Present => Category::Python,

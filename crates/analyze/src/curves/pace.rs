@@ -160,7 +160,7 @@ impl Pace {
 }
 
 /// When a run evaluated its model: the times of tags that say so, or of all where its own name does.
-pub fn evaluated_s(log: &RunLog) -> Vec<f64> {
+pub(crate) fn evaluated_s(log: &RunLog) -> Vec<f64> {
     let whole = is_evaluation(&log.name);
     let series = log.series.iter().filter(|series| whole || is_evaluation(&series.tag));
     let mut all: Vec<f64> = series.flat_map(|series| series.wall_s.iter().copied()).collect();
@@ -198,7 +198,7 @@ fn by_word(log: &RunLog, clock_s: Option<f64>) -> Option<Pace> {
 }
 
 /// The step times that a tag names, if its unit is known or the clock confirms one.
-pub fn spoken_pieces(series: &Series, speed: TagSpeed, clock_s: Option<f64>) -> Vec<Piece> {
+pub(crate) fn spoken_pieces(series: &Series, speed: TagSpeed, clock_s: Option<f64>) -> Vec<Piece> {
     let factor = match speed {
         TagSpeed::Rate => None,
         TagSpeed::Time(Some(unit)) => Some(unit),

@@ -38,7 +38,7 @@ const TIMES: [&str; 9] = [
 ];
 
 /// What a tag says by its name; `None` if nothing about steps.
-pub fn speed_of_tag(tag: &str) -> Option<TagSpeed> {
+pub(crate) fn speed_of_tag(tag: &str) -> Option<TagSpeed> {
     let name = tag.to_ascii_lowercase().replace([' ', '-'], "_");
     if RATES.iter().any(|part| name.contains(part)) {
         return Some(TagSpeed::Rate);
@@ -70,7 +70,7 @@ fn unit(name: &str) -> Option<f64> {
 }
 
 /// Does a tag count epochs instead of steps?
-pub fn counts_epochs(tag: &str) -> bool {
+pub(crate) fn counts_epochs(tag: &str) -> bool {
     last_words(tag).next().is_some_and(|word| word == "epoch")
 }
 

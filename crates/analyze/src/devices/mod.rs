@@ -141,7 +141,7 @@ impl DeviceUse {
 }
 
 /// Maximum number of gaps in a result.
-pub const MOST_GAPS: usize = 20;
+pub(crate) const MOST_GAPS: usize = 20;
 
 /// The devices of one host.
 #[derive(Clone, Debug, Default)]

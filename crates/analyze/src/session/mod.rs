@@ -45,7 +45,7 @@ macro_rules! analyses {
             /// Runs the analyses on one host.
             pub fn of(context: &Context) -> Self {
                 let summary = HostSummary::of(context);
-                // Whoever makes what all groups share must not wait for another group, so it is made before they part.
+                // What all groups share is made before they part: the one that makes it must not wait for another group.
                 context.launches();
                 context.trace.rest_arguments();
                 let mut sums = Sums::default();

@@ -139,7 +139,7 @@ impl Launches {
     }
 
     /// The call that launched `work`.
-    pub fn of_work(&self, work: EventId) -> Option<&Launch> {
+    pub(crate) fn of_work(&self, work: EventId) -> Option<&Launch> {
         self.all.binary_search_by_key(&work, |launch| launch.work).ok().map(|at| &self.all[at])
     }
 }

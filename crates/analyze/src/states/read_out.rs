@@ -1,6 +1,6 @@
 //! Variables that are read into Python one after the other, as `model.save`, `save_weights` and `ModelCheckpoint` do for
 //! files that TensorFlow does not write itself (`.keras`, `.h5`): no op writes, and the time between the reads goes into the
-//! file. Whoever reads all variables passes the model's state on to something else.
+//! file. A loop that reads all variables passes the model's state on to something else.
 //!
 //! Copying weights from one model to another reads them as well, and then assigns as many. A loop that reads them after most
 //! of its calls looks at them, to log a norm for example: nobody writes a checkpoint that often.

@@ -115,7 +115,7 @@ impl<'s> Timeline<'s> {
     }
 
     /// The maximal spans in which some track is in `state`, in time order.
-    pub fn spans_in(&self, state: State) -> impl Iterator<Item = Span> {
+    pub(crate) fn spans_in(&self, state: State) -> impl Iterator<Item = Span> {
         let mut open: Option<Time> = None;
         self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
             match (open, mask.has(state)) {
@@ -134,7 +134,7 @@ impl<'s> Timeline<'s> {
 
     /// The maximal spans between the first change and the last in which no track is in any of `states`, in time
     /// order.
-    pub fn spans_without(&self, states: Mask) -> impl Iterator<Item = Span> {
+    pub(crate) fn spans_without(&self, states: Mask) -> impl Iterator<Item = Span> {
         let (mut open, last): (Option<Time>, _) = (None, self.times.last().copied());
         self.times.iter().zip(self.masks.iter()).filter_map(move |(&at, mask)| {
             match (open, mask.0 & states.0 != 0 || Some(at) == last) {

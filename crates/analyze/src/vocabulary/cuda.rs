@@ -71,7 +71,7 @@ pub(super) fn runtime_role(name: &str) -> Role {
 }
 
 /// Ranges that a profiler replays to collect counters: their duration is caused by the profiler.
-pub fn is_replayed(category: &str) -> bool {
+pub(crate) fn is_replayed(category: &str) -> bool {
     category == "cuda_profiler_range"
 }
 
@@ -96,12 +96,12 @@ pub(super) fn without_vendor(name: &str) -> Option<&str> {
 }
 
 /// Whether it is a call of the device's runtime or driver.
-pub fn is_device_call(name: &str) -> bool {
+pub(crate) fn is_device_call(name: &str) -> bool {
     without_vendor(name).is_some()
 }
 
 /// Whether it is a call that launches a whole graph of kernels.
-pub fn starts_graph(call: &str) -> bool {
+pub(crate) fn starts_graph(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("GraphLaunch"))
 }
 
@@ -125,48 +125,48 @@ pub fn capture(call: &str) -> Option<Capture> {
 }
 
 /// Whether it is a call that makes a stream wait for an event.
-pub fn is_stream_wait(call: &str) -> bool {
+pub(crate) fn is_stream_wait(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("StreamWaitEvent"))
 }
 
 /// Whether it is a copy of pages of unified memory, which no call asked for unless it was a prefetch.
-pub fn is_migration(name: &str) -> bool {
+pub(crate) fn is_migration(name: &str) -> bool {
     name.starts_with("Memcpy ") && name.ends_with("(Unified)")
 }
 
 /// Whether it is a page fault of unified memory on a device.
-pub fn is_device_fault(name: &str) -> bool {
+pub(crate) fn is_device_fault(name: &str) -> bool {
     name == "GPU page fault"
 }
 
 /// Whether it is a page fault of unified memory on the host.
-pub fn is_host_fault(name: &str) -> bool {
+pub(crate) fn is_host_fault(name: &str) -> bool {
     name == "CPU page fault"
 }
 
 /// Whether it is a call that moves unified memory ahead of its use.
-pub fn is_prefetch(call: &str) -> bool {
+pub(crate) fn is_prefetch(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("MemPrefetch"))
 }
 
 /// Whether it is a call that waits for everything a device or a context has to do.
-pub fn waits_for_all(call: &str) -> bool {
+pub(crate) fn waits_for_all(call: &str) -> bool {
     without_vendor(call)
         .is_some_and(|call| call.starts_with("DeviceSynchronize") || call.starts_with("CtxSynchronize"))
 }
 
 /// Whether it is a call that records an event on a stream.
-pub fn is_event_record(call: &str) -> bool {
+pub(crate) fn is_event_record(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("EventRecord"))
 }
 
 /// Whether it is a call that launches kernels, one or a whole graph.
-pub fn starts_kernels(name: &str) -> bool {
+pub(crate) fn starts_kernels(name: &str) -> bool {
     without_vendor(name).is_some_and(|call| call.contains("Launch") && !call.contains("HostFunc"))
 }
 
 /// Whether the call waits until its copy is done, by its name; others may wait too.
-pub fn is_synchronous_copy(call: &str) -> bool {
+pub(crate) fn is_synchronous_copy(call: &str) -> bool {
     without_vendor(call).is_some_and(|call| call.starts_with("Memcpy") && !call.contains("Async"))
 }
 
@@ -326,7 +326,7 @@ fn tpu_role(name: &str) -> Option<Role> {
 
 /// The direction of a copy, if the name is one. Known spellings: `MemcpyH2D`, `MEMCPYHtoD`, `Memcpy HtoD
 /// (Pinned -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
-pub fn copy_direction(name: &str) -> Option<CopyDirection> {
+pub(crate) fn copy_direction(name: &str) -> Option<CopyDirection> {
     let bytes = name.as_bytes();
     let is_copy = [&b"memcpy"[..], b"copyhosttodevice", b"copydevicetohost", b"copybuffer", b"dma_request"]
         .iter()

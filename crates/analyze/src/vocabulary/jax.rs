@@ -83,7 +83,7 @@ const LIBRARY: &str = "\
     take_along_axis tanh tensordot tile transpose tril triu true_divide var where zeros";
 
 /// Whether it is a call of a single library op instead of a user's compiled function.
-pub fn is_library_function(name: &str) -> bool {
+pub(crate) fn is_library_function(name: &str) -> bool {
     let Some(function) = name.strip_prefix("PjitFunction(").and_then(|rest| rest.strip_suffix(')')) else {
         return false;
     };

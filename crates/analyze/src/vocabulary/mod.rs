@@ -23,28 +23,31 @@ mod triton;
 
 use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
-pub use cuda::{
-    Capture, CopyDirection, capture, copy_direction, is_collective, is_device_call, is_device_fault,
-    is_elementwise, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed, is_stream_wait,
-    is_synchronous_copy, starts_graph, starts_kernels, waits_for_all,
+pub use cuda::{Capture, CopyDirection, capture, is_collective, is_elementwise};
+pub(crate) use cuda::{
+    copy_direction, is_device_call, is_device_fault, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed,
+    is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels, waits_for_all,
 };
 pub use families::{
     is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution,
     may_be_product, words,
 };
-pub use jax::is_library_function;
-pub use onnx_runtime::{is_node, node_name};
-pub use preparing::{is_warm_up, prepares_device};
+pub(crate) use jax::is_library_function;
+pub(crate) use onnx_runtime::{is_node, node_name};
+pub(crate) use preparing::{is_warm_up, prepares_device};
 #[cfg(test)]
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
 pub(crate) use profiled::launch_tracks;
 pub(crate) use python::{awaits_results, blocks, gets_from_queue, puts_into_queue};
-pub use python::{is_library_frame, is_python_frame, takes_from_queue};
-pub use pytorch::{is_compiled_region, names_torch_op, runs_on_device};
+pub use python::takes_from_queue;
+pub(crate) use python::{is_library_frame, is_python_frame};
+pub use pytorch::names_torch_op;
+pub(crate) use pytorch::{is_compiled_region, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
 pub(crate) use tensorflow::{is_data_worker_thread, is_server_thread, waits_for};
-pub use tensorflow::{is_output_op, is_print_op, is_remote_op, iterator_path, op_type};
+pub(crate) use tensorflow::iterator_path;
+pub use tensorflow::{is_output_op, is_print_op, is_remote_op, op_type};
 
 /// What a kind of event means for its thread or stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

@@ -26,13 +26,13 @@ pub fn hlo_opcode(name: &str) -> &str {
 }
 
 /// The instruction's own name: `%fusion.12 = f32[8] fusion(…)` is `fusion.12`.
-pub fn hlo_name(name: &str) -> &str {
+pub(crate) fn hlo_name(name: &str) -> &str {
     let name = name.strip_prefix('%').unwrap_or(name);
     name.split_once(" = ").map_or(name, |(name, _)| name)
 }
 
 /// A name without a trailing number: `conv2d_7` and `fusion.12` lose theirs, `sha256` and `conv2d` keep it.
-pub fn without_number(name: &str) -> &str {
+pub(crate) fn without_number(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match stem.strip_suffix(['_', '.']) {
         Some(bare) if stem.len() < name.len() && !bare.is_empty() => bare,
@@ -41,7 +41,7 @@ pub fn without_number(name: &str) -> &str {
 }
 
 /// The Python function behind a concrete function: `__inference_train_step_4711` is `train_step`.
-pub fn concrete_function(name: &str) -> Option<&str> {
+pub(crate) fn concrete_function(name: &str) -> Option<&str> {
     let starts = ["__inference_", "__forward_", "__backward_"];
     let rest = starts.iter().find_map(|start| name.strip_prefix(start))?;
     // A function that was wrapped again has the prefix of the inner one.

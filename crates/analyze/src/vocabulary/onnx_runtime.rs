@@ -9,12 +9,12 @@ pub(super) const MODEL_RUN: &str = "model_run";
 const NODE_TIME: &str = "_kernel_time";
 
 /// Whether it is a node of the graph.
-pub fn is_node(name: &str, category: &str) -> bool {
+pub(crate) fn is_node(name: &str, category: &str) -> bool {
     category == "Node" && name.ends_with(NODE_TIME)
 }
 
 /// A node's own name.
-pub fn node_name(name: &str) -> &str {
+pub(crate) fn node_name(name: &str) -> &str {
     name.strip_suffix(NODE_TIME).filter(|node| !node.is_empty()).unwrap_or(name)
 }
 

@@ -4,7 +4,7 @@ use super::cuda::without_vendor;
 use super::words;
 
 /// Whether it is a call that prepares a device, a library or code, and that a loop does not repeat.
-pub fn prepares_device(name: &str) -> bool {
+pub(crate) fn prepares_device(name: &str) -> bool {
     const CALLS: &[&str] = &[
         "Init",
         "CtxCreate",
@@ -29,7 +29,7 @@ pub fn prepares_device(name: &str) -> bool {
 }
 
 /// Whether a range is named as a program's warm-up: `warm up`, `warmup_iters`, `WarmUp`.
-pub fn is_warm_up(name: &str) -> bool {
+pub(crate) fn is_warm_up(name: &str) -> bool {
     // Most names are ruled out without taking them apart.
     let may = name.as_bytes().windows(4).any(|part| part.eq_ignore_ascii_case(b"warm"));
     may && {

@@ -18,7 +18,7 @@ pub(super) fn role(name: &str, category: &str) -> Option<Role> {
 }
 
 /// Whether it is a frame of a Python tracer, whatever it does.
-pub fn is_python_frame(name: &str, category: &str) -> bool {
+pub(crate) fn is_python_frame(name: &str, category: &str) -> bool {
     function_of(name, category).is_some()
 }
 
@@ -52,7 +52,7 @@ const TURN: &[&str] =
     &["forward", "backward", "step", "_call_impl", "_wrapped_call_impl", "__next__", "wrapper"];
 
 /// Whether it is a library frame below the calls of a loop: one op, a tracer, a built-in function.
-pub fn is_library_frame(name: &str) -> bool {
+pub(crate) fn is_library_frame(name: &str) -> bool {
     if name.starts_with("<built-in") || name.starts_with("<method") {
         return true;
     }

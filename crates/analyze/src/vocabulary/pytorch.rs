@@ -91,14 +91,14 @@ pub fn names_torch_op(name: &str) -> bool {
 }
 
 /// Whether it is the compiler's name for a whole part of a model.
-pub fn is_compiled_region(name: &str) -> bool {
+pub(crate) fn is_compiled_region(name: &str) -> bool {
     ["Torch-Compiled Region", "CompiledFunction", "CompiledFxGraph"]
         .iter()
         .any(|start| name.starts_with(start))
 }
 
 /// Whether it is an op that only devices have.
-pub fn runs_on_device(name: &str) -> bool {
+pub(crate) fn runs_on_device(name: &str) -> bool {
     name.strip_prefix("aten::").is_some_and(|op| {
         let op = op.trim_start_matches('_');
         // Every machine checks whether cuDNN can be used.

@@ -175,7 +175,7 @@ pub fn op_type(name: &str) -> Option<&str> {
 
 /// The stages in the name of a tf.data event, from the root: `Iterator::Root::Prefetch::Map` is `["Root",
 /// "Prefetch", "Map"]`.
-pub fn iterator_path(name: &str) -> Option<impl Iterator<Item = &str>> {
+pub(crate) fn iterator_path(name: &str) -> Option<impl Iterator<Item = &str>> {
     name.strip_prefix("Iterator::").map(|path| path.split("::"))
 }
 

@@ -38,7 +38,7 @@ pub struct Peaks {
 }
 
 /// How many times faster the matrix units of most data centre devices are than the ordinary units.
-pub const USUAL_SPEEDUP: f64 = 16.0;
+pub(crate) const USUAL_SPEEDUP: f64 = 16.0;
 
 impl Peaks {
     /// How many times faster its 16-bit matrix units are than its ordinary 32-bit units; `None` if it has none.
@@ -95,7 +95,7 @@ const fn row(
 
 /// All known devices.
 #[rustfmt::skip]
-pub const DEVICES: &[Peaks] = &[
+pub(crate) const DEVICES: &[Peaks] = &[
     // name, words, multiprocessors, [fp64, fp32, tf32, half, fp8, int8], memory
     row("P100 SXM2", &["P100", "SXM2"], 56, [5.3, 10.6, 0.0, 0.0, 0.0, 0.0], 732.0), // not looked up
     row("P100 PCIe", &["P100", "PCIE", "16GB"], 56, [4.7, 9.3, 0.0, 0.0, 0.0, 0.0], 732.0), // not looked up

@@ -104,7 +104,7 @@ pub struct Comparability {
 
 impl Comparability {
     /// Is there anything to compare?
-    pub fn is_comparable(&self) -> bool {
+    pub(crate) fn is_comparable(&self) -> bool {
         !self.differences.iter().any(Difference::blocks)
     }
 

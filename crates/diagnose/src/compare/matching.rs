@@ -65,7 +65,7 @@ fn side(runs: &[ComparedRun]) -> BTreeMap<Key, (f64, f64)> {
 }
 
 /// Matches both sides' ops, the largest change first.
-pub fn match_ops(base: &[ComparedRun], new: &[ComparedRun]) -> Vec<OpDelta> {
+pub(crate) fn match_ops(base: &[ComparedRun], new: &[ComparedRun]) -> Vec<OpDelta> {
     let (base, mut new) = (side(base), side(new));
     let mut deltas = Vec::with_capacity(base.len());
     let mut left: BTreeMap<(bool, String), Leftover> = BTreeMap::new();
@@ -145,7 +145,7 @@ const SCOPE_PARTS: usize = 2;
 
 /// The scopes that the ops' names tell, the largest change first. Of an op `encoder/layer/dense/MatMul` the scopes
 /// are `encoder` and `encoder/layer`.
-pub fn match_scopes(ops: &[OpDelta]) -> Vec<ScopeDelta> {
+pub(crate) fn match_scopes(ops: &[OpDelta]) -> Vec<ScopeDelta> {
     let mut scopes: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for op in ops {
         for (end, _) in op.name.match_indices('/').take(SCOPE_PARTS) {

@@ -34,7 +34,8 @@ pub use rhythm::Rhythm;
 pub use side::{ComparedRun, FindingKey, OpTime, Setting};
 use verdict::Decision;
 pub use verdict::{Basis, Margins, Next, Verdict};
-pub use work::{Work, WorkDelta, WorkUnit, verdict_on};
+pub(crate) use work::verdict_on;
+pub use work::{Work, WorkDelta, WorkUnit};
 
 /// What was measured on both sides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -146,7 +147,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// What is paid, as far as the machine lets it be known: the mean step, beside what load explains where that decided.
-    pub fn paid(&self) -> Option<&Measured> {
+    pub(crate) fn paid(&self) -> Option<&Measured> {
         match self.decided_by {
             Basis::BeyondLoad => self.beyond.as_ref(),
             Basis::Mean | Basis::Median | Basis::Pairs => self.mean.as_ref(),
@@ -179,7 +180,7 @@ pub fn compare(base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> C
 }
 
 /// Compares two sides as far as it is wanted.
-pub fn compare_in(detail: Detail, base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> Comparison {
+pub(crate) fn compare_in(detail: Detail, base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
     let programs = Programs::of(base, new);

@@ -12,7 +12,7 @@ use crate::statistics::{self, Confidence, Deviation, Sample, interval, mean, med
 /// The least standard deviation between runs, relative to the step. Recordings of the same program on one quiet
 /// machine differ by 0.6 to 3 % although their own steps agree to a fraction of that (`tools/noise_study.py`
 /// measures it). A smaller value would call such pairs different, a larger one would hide a change of 10 %.
-pub const LEAST_RUN_TO_RUN: f64 = 0.02;
+pub(crate) const LEAST_RUN_TO_RUN: f64 = 0.02;
 /// Steps scatter by a little on a quiet machine. That averages out within a run.
 const ORDINARY_SCATTER: f64 = 0.02;
 /// How the standard deviation between runs grows with the scatter beyond that. Measured with three frameworks on two
@@ -334,7 +334,7 @@ fn samples(side: &[Vec<f64>]) -> Vec<Sample<'_>> {
 }
 
 /// By how much the ranks' variance is larger than that of independent steps: the mean over the runs.
-pub fn inflation(base: &[Vec<f64>], new: &[Vec<f64>]) -> f64 {
+pub(crate) fn inflation(base: &[Vec<f64>], new: &[Vec<f64>]) -> f64 {
     let all: Vec<f64> = base.iter().chain(new).map(|run| statistics::inflation(run)).collect();
     mean(&all).unwrap_or(1.0)
 }

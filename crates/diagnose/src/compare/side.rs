@@ -153,7 +153,7 @@ impl ComparedRun {
     }
 
     /// A category's milliseconds in the mean step.
-    pub fn mean_category_ms(&self, category: Category) -> f64 {
+    pub(crate) fn mean_category_ms(&self, category: Category) -> f64 {
         let total: Dur = self.shares.iter().map(|shares| shares.get(category)).sum();
         total.ms() / self.shares.len().max(1) as f64
     }

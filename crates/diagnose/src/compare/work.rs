@@ -110,7 +110,7 @@ fn delta(work: Work, base: &[ComparedRun], new: &[ComparedRun], margins: &Margin
 }
 
 /// What a figure says by itself. What was nothing before is more for certain if its difference is.
-pub fn verdict_on(measured: &Measured, margins: &Margins) -> Verdict {
+pub(crate) fn verdict_on(measured: &Measured, margins: &Margins) -> Verdict {
     match measured.ratio {
         Some(_) => verdict::verdict(measured, margins),
         None if measured.delta_ms.low.is_some_and(|low| low > 0.0) => Verdict::Slower,

@@ -126,7 +126,7 @@ fn python_lines(input: &Input) -> Vec<PythonLine> {
 }
 
 /// The user's ranges around Python, the costliest first; empty if a tracer saw lines.
-pub fn python_ranges(input: &Input) -> Vec<PythonLine> {
+pub(crate) fn python_ranges(input: &Input) -> Vec<PythonLine> {
     lines_of(&input.python.ranges, input.python.steps)
 }
 
@@ -136,7 +136,7 @@ fn waiting_lines(input: &Input) -> Vec<PythonLine> {
 }
 
 /// Lines of Python that write, if a Python tracer saw them, longest first.
-pub fn writing_lines(cost: &CheckpointCost) -> Vec<PythonLine> {
+pub(crate) fn writing_lines(cost: &CheckpointCost) -> Vec<PythonLine> {
     cost.writers_ms().into_iter().map(|(place, ms)| PythonLine::new(place, ms)).collect()
 }
 

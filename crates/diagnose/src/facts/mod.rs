@@ -31,7 +31,8 @@ pub use exchange::{Exchange, Exchanges, OneSide};
 pub(crate) use held::{CAUSES, LEADS, WAITS};
 pub use held::{Held, HeldByOne, InTurn};
 pub use inner_loop::InnerLoop;
-pub use loading::{PythonLines, python_ranges, writing_lines};
+pub use loading::PythonLines;
+pub(crate) use loading::{python_ranges, writing_lines};
 pub use memory::Memory;
 pub use ops::{ModelOps, OutputOps};
 pub use parts::{CopyFacts, Loader, OpCost, Pipeline, PythonLine, ServiceFacts};
@@ -149,7 +150,7 @@ impl Facts {
     }
 
     /// Milliseconds per step that categories own of some time on the bottleneck device, never more than they own at all.
-    pub fn owned_of(&self, shares: &Shares) -> Vec<(Category, f64)> {
+    pub(crate) fn owned_of(&self, shares: &Shares) -> Vec<(Category, f64)> {
         let Some(detail) = &self.detail else { return Vec::new() };
         let owned = |(category, time)| (category, detail.per_step(time).min(self.ms(category)));
         shares.owners().map(owned).filter(|(_, ms)| *ms > 0.0).collect()
@@ -176,7 +177,7 @@ impl Facts {
 
     /// Milliseconds per step that categories own of some time on the host, summed over this many steps; never more than
     /// they own at all.
-    pub fn owned_over(&self, shares: &Shares, steps: u64) -> Vec<(Category, f64)> {
+    pub(crate) fn owned_over(&self, shares: &Shares, steps: u64) -> Vec<(Category, f64)> {
         let steps = steps.max(1) as f64;
         let owned =
             |(category, time): (Category, Dur)| (category, (time.ms() / steps).min(self.ms(category)));
@@ -184,7 +185,7 @@ impl Facts {
     }
 
     /// Milliseconds per step in Python and dispatch around what writes.
-    pub fn around_output_ms(&self) -> f64 {
+    pub(crate) fn around_output_ms(&self) -> f64 {
         (self.checkpoint_cost.stretches_ms() - self.ms(Category::Output)).max(0.0)
     }
 

@@ -67,12 +67,12 @@ impl Evidence for Precision {
 
 impl Precision {
     /// Whether there are signs of 64 bits.
-    pub fn is_double(self) -> bool {
+    pub(crate) fn is_double(self) -> bool {
         matches!(self, Precision::DoubleBatches | Precision::Unfused | Precision::DoubleProducts)
     }
 
     /// Whether there are signs of 16 bits.
-    pub fn is_half(self) -> bool {
+    pub(crate) fn is_half(self) -> bool {
         matches!(self, Precision::HalfProducts | Precision::Mixed)
     }
 }

@@ -73,7 +73,7 @@ const NAMED: usize = 3;
 impl Facts {
     /// Instructions that compute and of which a fix saves something: `saved` says how many milliseconds of all its time, or
     /// `None` if it does not belong to them. `None` if there are none, or nothing is known about compute.
-    pub fn program_part(&self, saved: impl Fn(&ProgramOp) -> Option<f64>) -> Option<ProgramPart> {
+    pub(crate) fn program_part(&self, saved: impl Fn(&ProgramOp) -> Option<f64>) -> Option<ProgramPart> {
         let all = self.get::<ProgramTime>().all_ms;
         let compute = self.ms(Category::Compute);
         if all <= 0.0 || compute <= 0.0 {
@@ -131,7 +131,7 @@ const EXPLAINED: f64 = 0.5;
 impl Facts {
     /// The lines of source that compiled programs spend most of the compute in, the longest first. Empty if programs do not
     /// explain it.
-    pub fn source_lines(&self) -> Vec<SourceLine> {
+    pub(crate) fn source_lines(&self) -> Vec<SourceLine> {
         let time = self.get::<ProgramTime>();
         if time.all_ms <= 0.0 || time.compiled_ms < EXPLAINED * time.all_ms {
             return Vec::new();

@@ -39,7 +39,7 @@ impl Confidence {
 
     /// The same for a standard deviation that is itself estimated, with `freedom` degrees of freedom: Student's quantile
     /// by Cornish and Fisher's expansion, within 4 % from three degrees on, below which it is held.
-    pub fn student(self, freedom: f64) -> f64 {
+    pub(crate) fn student(self, freedom: f64) -> f64 {
         let (z, freedom) = (self.z, freedom.max(3.0));
         let first = (z.powi(3) + z) / 4.0;
         let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;

@@ -7,7 +7,7 @@ use stepscope_trace::statistics::quantile;
 /// alternate must not make an interval narrower than independent ones would.
 ///
 /// Outliers are pulled in to the quartiles' fences first: one spike would otherwise hide all dependence.
-pub fn lag_one(values: &[f64]) -> f64 {
+pub(crate) fn lag_one(values: &[f64]) -> f64 {
     let n = values.len();
     if n < 4 {
         return 0.0;
@@ -37,7 +37,7 @@ fn within_fences(values: &[f64]) -> Vec<f64> {
 /// How many consecutive steps are drawn together: the length that is best for the circular block bootstrap of
 /// a series with this correlation (Politis and White 2004, worked out for a series of the first order), at
 /// most a third of the steps.
-pub fn block_length(values: &[f64]) -> usize {
+pub(crate) fn block_length(values: &[f64]) -> usize {
     let n = values.len() as f64;
     let rho = lag_one(values);
     let best = (6.0 * (rho / (1.0 - rho * rho)).powi(2)).cbrt() * n.cbrt();
@@ -45,7 +45,7 @@ pub fn block_length(values: &[f64]) -> usize {
 }
 
 /// By how much the variance of a mean is larger than if steps were independent.
-pub fn inflation(values: &[f64]) -> f64 {
+pub(crate) fn inflation(values: &[f64]) -> f64 {
     let rho = lag_one(values);
     (1.0 + rho) / (1.0 - rho)
 }

@@ -14,7 +14,7 @@ mod rank;
 pub use bootstrap::{Deviation, Sample, interval};
 pub use chance::at_least;
 pub use confidence::Confidence;
-pub use dependence::{block_length, inflation, lag_one};
+pub(crate) use dependence::inflation;
 pub use random::Random;
 pub use rank::{RankTest, rank_test};
 pub(crate) use stepscope_trace::statistics::median_in_place;

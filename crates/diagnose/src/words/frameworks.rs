@@ -5,7 +5,7 @@ use stepscope_analyze::vocabulary::Framework;
 use super::lines;
 
 /// How to read results back rarely: the usual Python of a loop.
-pub fn few_reads(framework: Framework) -> &'static str {
+pub(crate) fn few_reads(framework: Framework) -> &'static str {
     match framework {
         Framework::TensorFlow | Framework::Keras => {
             "Keep metrics as tensors (`tf.keras.metrics.Mean`) and call `.numpy()` or `float(loss)` only when you log."
@@ -21,7 +21,7 @@ pub fn few_reads(framework: Framework) -> &'static str {
 }
 
 /// How to launch fewer and longer kernels.
-pub fn fewer_launches(framework: Framework) -> Vec<String> {
+pub(crate) fn fewer_launches(framework: Framework) -> Vec<String> {
     match framework {
         Framework::Keras => lines([
             "Fuse ops and run several batches per call: `model.compile(..., jit_compile=True, steps_per_execution=16)`.",
@@ -69,7 +69,7 @@ pub fn capture(framework: Framework) -> &'static str {
 }
 
 /// How to record with less detail.
-pub fn less_detail(framework: Framework) -> &'static str {
+pub(crate) fn less_detail(framework: Framework) -> &'static str {
     match framework {
         Framework::TensorFlow | Framework::Keras => {
             "Record with less detail: `tf.profiler.experimental.ProfilerOptions(host_tracer_level=1, \

@@ -106,7 +106,7 @@ fn order(info: &IndexInfo, used: &str) -> Ordered {
     let wanted: Vec<(i32, bool)> =
         info.order_bys().map(|order| (order.column(), order.is_order_by_desc())).collect();
     let [(wanted, descending)] = wanted[..] else { return Ordered::default() };
-    // Whoever groups does not care which group comes first.
+    // A query that groups does not care which group comes first.
     let grouping = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
     if descending && !grouping {
         return Ordered::default();

@@ -24,7 +24,7 @@ pub fn doubts(report: &Report) -> Vec<String> {
 }
 
 /// What makes the answer less certain, in whole sentences. `None` if nothing does, or if there is no answer.
-pub fn caution(report: &Report) -> Option<String> {
+pub(crate) fn caution(report: &Report) -> Option<String> {
     let sentences: Vec<String> = doubtful(report).map(Finding::summary).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }

@@ -15,7 +15,7 @@ mod tests;
 mod text;
 mod words;
 
-pub use answer::{answer, caution, doubts};
+pub use answer::{answer, doubts};
 pub use brief::{brief_json, finding_json};
 pub use html::write_html;
 pub(crate) use json::Found;

@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// Adds a row that text shows in words.
-    pub fn add_prose<R>(&mut self, fields: &[Field<R>], row: &R, prose: Prose) {
+    pub(crate) fn add_prose<R>(&mut self, fields: &[Field<R>], row: &R, prose: Prose) {
         self.push_prose(fields.iter().map(|field| (field.get)(row)), prose);
     }
 
@@ -130,7 +130,7 @@ impl Table {
     }
 
     /// Gives a column another title.
-    pub fn entitle(&mut self, key: &str, title: &'static str) {
+    pub(crate) fn entitle(&mut self, key: &str, title: &'static str) {
         let named = self.columns.iter_mut().filter(|column| column.key == key);
         named.for_each(|column| column.title = title.into());
     }

@@ -34,6 +34,12 @@ struct Last {
     live: bool,
 }
 
+/// A block that nothing else is known of.
+fn new_block(address: u64, size: u64, born: u32) -> Block {
+    let stack = StackId::UNKNOWN;
+    Block { address, size, requested: size, born, dies: NEVER, stack, count: 1, role: None, pending: false }
+}
+
 /// Blocks under construction, from changes in the order in which they happened.
 #[derive(Default)]
 pub struct OwnerBuilder {
@@ -77,18 +83,7 @@ impl OwnerBuilder {
             old.dies = born;
             self.owner.contradictions += 1;
         }
-        let block = Block {
-            address,
-            size,
-            requested: size,
-            born,
-            dies: NEVER,
-            stack,
-            count: 1,
-            role,
-            pending: false,
-        };
-        self.push(block, true);
+        self.push(Block { stack, role, ..new_block(address, size, born) }, true);
     }
 
     fn push(&mut self, block: Block, live: bool) {
@@ -109,20 +104,7 @@ impl OwnerBuilder {
             }
             Some(_) => self.owner.contradictions += 1,
             None => {
-                let stack = StackId::UNKNOWN;
-                let role = None;
-                let block = Block {
-                    address,
-                    size,
-                    requested: size,
-                    born: BEFORE,
-                    dies,
-                    stack,
-                    count: 1,
-                    role,
-                    pending: false,
-                };
-                self.push(block, false);
+                self.push(Block { dies, ..new_block(address, size, BEFORE) }, false);
             }
         }
     }
@@ -135,20 +117,7 @@ impl OwnerBuilder {
             None => {
                 let known = self.last.contains_key(&address);
                 let born = if known { self.owner.changes } else { BEFORE };
-                self.push(
-                    Block {
-                        address,
-                        size,
-                        requested: size,
-                        born,
-                        dies: NEVER,
-                        stack,
-                        count: 1,
-                        role,
-                        pending: false,
-                    },
-                    true,
-                );
+                self.push(Block { stack, role, ..new_block(address, size, born) }, true);
             }
         }
     }

@@ -130,7 +130,7 @@ impl StackTableBuilder {
         self.table.places_of(stack)
     }
 
-    /// All stacks, for whoever numbered the frames itself.
+    /// All stacks, for a reader that numbered the frames itself.
     pub fn finish_with(mut self, frames: Vec<Frame>) -> StackTable {
         self.table.frames = frames;
         self.finish()

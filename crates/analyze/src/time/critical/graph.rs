@@ -65,7 +65,7 @@ pub(super) struct Segment {
 
 impl Segment {
     /// When the thread was busy last by its end.
-    pub fn acted_by_end(&self) -> Option<Time> {
+    pub(crate) fn acted_by_end(&self) -> Option<Time> {
         if self.busy { Some(self.span.end) } else { self.acted }
     }
 }
@@ -138,7 +138,7 @@ impl<'c, 't> Graph<'c, 't> {
     }
 
     /// The share of device time whose call is known; `None` if there is no work in the step.
-    pub fn known_share(&self) -> Option<f64> {
+    pub(crate) fn known_share(&self) -> Option<f64> {
         let sum = |known: bool| -> Dur {
             let all = self.works.iter().filter(|work| !known || work.call.is_some());
             all.map(|work| work.span.intersect(self.window).dur()).sum()
@@ -148,12 +148,12 @@ impl<'c, 't> Graph<'c, 't> {
     }
 
     /// The id of an event of a thread.
-    pub fn event_of(&self, thread: usize, event: usize) -> EventId {
+    pub(crate) fn event_of(&self, thread: usize, event: usize) -> EventId {
         self.context.trace.track(self.threads[thread].track).event_id(event)
     }
 
     /// Do two threads take turns?
-    pub fn take_turns(&self, a: usize, b: usize) -> bool {
+    pub(crate) fn take_turns(&self, a: usize, b: usize) -> bool {
         self.turns.contains(&(a.min(b), a.max(b)))
     }
 

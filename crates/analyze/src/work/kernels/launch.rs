@@ -39,7 +39,7 @@ impl LaunchConfig {
     /// From XPlane's `kernel_details`. CUDA: `regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1
     /// occ_pct:100`; up to 2023 `regs:32 shm:0 grid:… block:…`; ROCm ` grid:… block:… private_mem:0
     /// group_mem:0 occ_pct:0`.
-    pub fn from_details(details: &str) -> Self {
+    pub(crate) fn from_details(details: &str) -> Self {
         let mut config = LaunchConfig::default();
         let (mut shared, mut sane) = (None, true);
         for (key, value) in details.split_ascii_whitespace().filter_map(|part| part.split_once(':')) {

@@ -103,7 +103,7 @@ impl Peaks {
     }
 
     /// Seconds that operations take at best; `None` if a peak is unknown.
-    pub fn compute_seconds(&self, cost: &Cost) -> Option<f64> {
+    pub(crate) fn compute_seconds(&self, cost: &Cost) -> Option<f64> {
         let mut seconds = 0.0;
         for kind in MatrixType::ALL {
             let flops = cost.matrix[kind as usize];

@@ -73,7 +73,7 @@ pub(in crate::rules) mod testing {
     }
 
     /// Facts about ten equal steps.
-    pub fn facts_of(owned: &[(Category, u16)], programs: Programs) -> Facts {
+    pub(crate) fn facts_of(owned: &[(Category, u16)], programs: Programs) -> Facts {
         let mut facts = crate::engine::sketched(owned);
         facts.session.results.programs = programs;
         facts

@@ -135,7 +135,7 @@ pub fn add_fit(table: &mut Table, fit: &Result<Fit, &'static str>) {
 }
 
 /// Says how much more an allocator could hold, for one recording.
-pub fn add_room(table: &mut Table, memory: &Memory, capacity: Option<u64>) {
+pub(crate) fn add_room(table: &mut Table, memory: &Memory, capacity: Option<u64>) {
     let Some(allocator) = memory.allocators.first() else { return };
     let Some(capacity) = capacity.or(allocator.capacity) else {
         table.note("What fits is unknown: the recording does not say how much memory there is. Give it: `--fit 24GB`.");

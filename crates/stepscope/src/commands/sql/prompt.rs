@@ -120,7 +120,7 @@ fn candidates(before: &[&str], word: &str) -> Vec<String> {
         return pick(&mut tables());
     }
     let keywords = pick(&mut KEYWORDS.iter().copied());
-    // Whoever types capital letters means a keyword, if there is one.
+    // Capital letters mean a keyword, if there is one.
     if !keywords.is_empty() && word.chars().all(|letter| letter.is_ascii_uppercase()) {
         return keywords;
     }
