@@ -15,11 +15,14 @@ use stepscope_trace::{Args, Trace};
 pub use crate::pipeline::{analyses, rendering, requests, tiles};
 pub use crate::queries::queries;
 
+/// Something that is done with the bytes.
+pub type Function = fn(&[u8]);
+
 /// A fuzzing target.
 #[derive(Copy, Clone)]
 pub enum Target {
     /// Something that is done with the bytes.
-    Function(fn(&[u8])),
+    Function(Function),
     /// A reader, whether it recognises the bytes or not.
     Reader(&'static dyn Reader),
 }
@@ -46,7 +49,7 @@ fn all_readers() -> impl Iterator<Item = &'static dyn Reader> {
 }
 
 /// Targets that are not one reader.
-const OTHERS: &[(&str, fn(&[u8]))] = &[
+const OTHERS: &[(&str, Function)] = &[
     ("hlo", hlo),
     ("tables", tables),
     ("tf_graph", tf_graph),

@@ -25,8 +25,9 @@ use stepscope_trace::{KindId, ProcessKind, Trace, TrackKind};
 
 pub use cuda::{Capture, CopyDirection, capture, is_collective, is_elementwise};
 pub(crate) use cuda::{
-    copy_direction, is_device_call, is_device_fault, is_event_record, is_host_fault, is_migration, is_prefetch, is_replayed,
-    is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels, waits_for_all,
+    copy_direction, is_device_call, is_device_fault, is_event_record, is_host_fault, is_migration,
+    is_prefetch, is_replayed, is_stream_wait, is_synchronous_copy, starts_graph, starts_kernels,
+    waits_for_all,
 };
 pub use families::{
     is_callback, is_convolution, is_dense, is_generated, is_opaque, is_product, may_be_convolution,
@@ -39,14 +40,14 @@ pub(crate) use preparing::{is_warm_up, prepares_device};
 pub(crate) use profiled::LAUNCH;
 pub use profiled::has_timeline;
 pub(crate) use profiled::launch_tracks;
-pub(crate) use python::{awaits_results, blocks, gets_from_queue, puts_into_queue};
 pub use python::takes_from_queue;
+pub(crate) use python::{awaits_results, blocks, gets_from_queue, puts_into_queue};
 pub(crate) use python::{is_library_frame, is_python_frame};
 pub use pytorch::names_torch_op;
 pub(crate) use pytorch::{is_compiled_region, runs_on_device};
 pub use signature::{KeySet, Keys, Signatures};
-pub(crate) use tensorflow::{is_data_worker_thread, is_server_thread, waits_for};
 pub(crate) use tensorflow::iterator_path;
+pub(crate) use tensorflow::{is_data_worker_thread, is_server_thread, waits_for};
 pub use tensorflow::{is_output_op, is_print_op, is_remote_op, op_type};
 
 /// What a kind of event means for its thread or stream.

@@ -180,7 +180,12 @@ pub fn compare(base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> C
 }
 
 /// Compares two sides as far as it is wanted.
-pub(crate) fn compare_in(detail: Detail, base: &[ComparedRun], new: &[ComparedRun], margins: Margins) -> Comparison {
+pub(crate) fn compare_in(
+    detail: Detail,
+    base: &[ComparedRun],
+    new: &[ComparedRun],
+    margins: Margins,
+) -> Comparison {
     let (old, now) = (steps(base), steps(new));
     let ops = matching::match_ops(base, new);
     let programs = Programs::of(base, new);

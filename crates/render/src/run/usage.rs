@@ -7,7 +7,12 @@ use stepscope_results::usage::{GpuUsage, Spread, Usage};
 use crate::format::{bytes, decimal, duration_ms, percent, short, thousands};
 
 /// Writes the hardware use as JSON of `schema`, for the end of a monitor.
-pub(crate) fn write_use_json(schema: &str, wall_s: f64, usage: &Usage, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_use_json(
+    schema: &str,
+    wall_s: f64,
+    usage: &Usage,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let value = serde_json::json!({ "schema": schema, "wall_s": wall_s, "usage": usage });
     serde_json::to_writer_pretty(&mut *out, &value)?;
     writeln!(out)
