@@ -3,8 +3,10 @@ import torch
 
 
 def make_batch():
-    rows = [[(row * column) % 7 / 7 for column in range(256)] for row in range(512)]
-    return torch.tensor(rows), torch.zeros(512, 1)
+    values = []
+    for place in range(512 * 256):
+        values.append(place % 7 / 7)
+    return torch.tensor(values).reshape(512, 256), torch.zeros(512, 1)
 
 
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
