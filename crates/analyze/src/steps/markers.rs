@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind};
+use stepscope_trace::{Dur, KindSet, ProcessKind, Span, Trace, Track, TrackKind, Value};
 
 use super::evaluation::is_evaluation;
 use super::host_work::host_works;
@@ -70,19 +70,31 @@ fn reach(marks: &[(i64, Span)]) -> impl Iterator<Item = Span> {
 
 fn collect(trace: &Trace, track: &Track, marks: &KindSet, families: &mut Family) {
     let step_key = trace.strings().find("step_num");
+    // Keras once marked batches of training, evaluation and prediction by one name.
+    let kind_key = trace.strings().find("graph_type");
     for (index, kind) in track.events_of(marks) {
         let name = trace.kind_name(kind);
         let args = trace.args_at(track, index);
         let number = step_key.and_then(|key| args.get(key)).and_then(|value| value.as_i64());
         let (family, number) = match (number, name.rsplit_once('#')) {
-            (Some(number), _) => (name, number),
+            (Some(number), _) => {
+                let kind = kind_key.and_then(|key| args.get(key));
+                (kind.and_then(text).unwrap_or_else(|| name.to_owned()), number)
+            }
             (None, Some((family, digits))) => match digits.parse() {
-                Ok(number) => (family, number),
+                Ok(number) => (family.to_owned(), number),
                 Err(_) => continue,
             },
             (None, None) => continue,
         };
-        families.entry((family.to_owned(), track.id.0)).or_default().push((number, track.span_of(index)));
+        families.entry((family, track.id.0)).or_default().push((number, track.span_of(index)));
+    }
+}
+
+fn text(value: Value<'_>) -> Option<String> {
+    match value {
+        Value::Str(text) if !text.is_empty() => Some(text.into_owned()),
+        _ => None,
     }
 }
 
@@ -196,6 +208,23 @@ mod tests {
         assert_eq!(excluded[..4], [None, Some(Exclusion::Empty), None, Some(Exclusion::Empty)]);
         let outside = marked(&[(0, 14), (1_000, 14), (2_000, 14), (3_000, 14)], &launches);
         assert_eq!((outside.origin, outside.all.len()), (Origin::Marker, 4), "the work follows each mark");
+    }
+
+    #[test]
+    fn evaluated_batches_of_the_same_name_are_no_steps() {
+        let mut sketch = Sketch::new();
+        let thread = sketch.thread("python");
+        let batches =
+            [("train", 0, 900), ("train", 1_000, 900), ("test", 2_000, 30_000), ("train", 33_000, 900)];
+        for (number, &(kind, start, length)) in batches.iter().enumerate() {
+            let args = [("step_num", Arg::Int(number as i64)), ("graph_type", Arg::Text(kind))];
+            sketch.event(thread, "TraceContext", start, length, &args);
+            sketch.event(thread, "dense/MatMul:MatMul", start + 10, length - 20, &[]);
+        }
+        let trace = sketch.finish();
+        let steps = Steps::of(&Context::new(&trace, "host"));
+        assert_eq!(steps.how, How::Marker("train".to_owned()));
+        assert_eq!(steps.all.len(), 3);
     }
 
     /// The step that a profiler derived, around kernels at `(start, length)`; all in µs.

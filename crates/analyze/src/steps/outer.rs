@@ -92,6 +92,11 @@ pub(super) fn find(recorded: &HostTrace, ranges: &Ranges) -> Option<Outer> {
     if work.of_ranges && !is_rhythm(&turns.spans) {
         return None;
     }
+    if families.1.get(turns.family)?.sort == Sort::Around
+        && is_corner(&turns.spans, recorded.trace.track(track))
+    {
+        return None;
+    }
     let single = turns.spans.len() == 1;
     let family = families.1.get(turns.family)?;
     let name = match turns.named {
@@ -130,6 +135,16 @@ fn is_rhythm(turns: &[Span]) -> bool {
     turns.len() >= LEAST_TURNS
         && covered.ps() >= (last.end - first.start).ps() / 2
         && at(3).ps() <= at(1).ps().saturating_mul(2)
+}
+
+/// Two calls that take less than one part in this many of what was recorded of their thread may be anything that a program
+/// does twice.
+const CORNER: i64 = 10;
+
+/// Whether they are two calls in a corner of what was recorded of their thread.
+fn is_corner(turns: &[Span], track: &Track) -> bool {
+    let (&[first, last], Some(recorded)) = (turns, track.span()) else { return false };
+    (last.end - first.start).ps() < recorded.dur().ps() / CORNER
 }
 
 /// The family of each kind, and the families.

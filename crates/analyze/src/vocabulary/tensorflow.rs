@@ -81,6 +81,9 @@ const OUTPUT_OPS: &[&str] = &[
 /// Ops that pass tensors on to another device or process, or wait for them.
 const REMOTE_OPS: &[&str] = &["_Send", "_Recv", "_HostSend", "_HostRecv", "RemoteCall"];
 
+/// The nodes between which an executor runs a graph. They compute nothing: their time is the executor's.
+const ENDS: &[&str] = &["_SOURCE", "_SINK"];
+
 /// Ops that wait for the next batch.
 const INPUT_OPS: &[&str] = &[
     "IteratorGetNext",
@@ -112,6 +115,9 @@ pub(super) fn role(name: &str, keys: KeySet) -> Option<Role> {
     let queue = QUEUES.iter().find_map(|ending| name.strip_suffix(ending));
     if queue.is_some_and(|owner| QUEUE_OWNERS.contains(&owner)) {
         return Some(Role::InputStage);
+    }
+    if ENDS.iter().any(|end| name.strip_prefix(end).is_some_and(|rest| rest.starts_with(':'))) {
+        return Some(Role::Framework);
     }
     op_type(name).map(|op| op_role(op).unwrap_or(Role::Op))
 }
@@ -229,6 +235,8 @@ mod tests {
         assert_eq!(role("save/SaveV2:SaveV2", none), Some(Role::Output));
         assert_eq!(role("dense/MatMul:MatMul", none), Some(Role::Op));
         assert_eq!(role("my own name", none), None);
+        assert_eq!(role("_SOURCE:NoOp", none), Some(Role::Framework), "the executor starts");
+        assert_eq!(role("group_deps:NoOp", none), Some(Role::Op));
         assert_eq!(role("StringFormat:StringFormat", none), Some(Role::Output));
     }
 

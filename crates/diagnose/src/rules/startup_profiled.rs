@@ -28,7 +28,7 @@
 
 use stepscope_analyze::Category;
 use stepscope_analyze::steps::Exclusion;
-use stepscope_text::{duration_ms, plural, quoted, share};
+use stepscope_text::{duration_ms, listed, plural, quoted, share};
 
 use super::shared::{of_step, setup_ms};
 use crate::facts::{Facts, Recording};
@@ -92,7 +92,8 @@ fn setting_up(facts: &Facts) -> Option<Finding> {
         let share = of_step(facts, ms);
         let calls = detail.idle.startup_calls.iter();
         let calls = calls.map(|(name, time)| (name.clone(), detail.per_step(*time))).collect();
-        Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls }, facts.recorder())
+        let sampled = detail.idle.sampled.clone();
+        Finding::new(&RULE, Severity::Warning, SettingUp { ms, share, calls, sampled }, facts.recorder())
     })
 }
 
@@ -169,24 +170,54 @@ pub struct SettingUp {
     pub share: f64,
     /// The calls in which that happens, with their milliseconds per step, the longest first.
     pub calls: Vec<(String, f64)>,
+    /// Functions in which samples of the processor met the program outside of those calls, and their share of the samples.
+    pub sampled: Vec<(String, f64)>,
+}
+
+/// Calls that take less of the setup than this do not explain it.
+const EXPLAINED: f64 = 0.1;
+
+impl SettingUp {
+    /// What no call explains, but most of it: the program's own work before it uses the device, as far as anybody knows.
+    fn is_unexplained(&self) -> bool {
+        self.calls.iter().map(|(_, ms)| ms).sum::<f64>() < EXPLAINED * self.ms
+    }
+
+    fn summary(&self) -> String {
+        let (part, time) = (share(self.share), duration_ms(self.ms));
+        if self.is_unexplained() {
+            return format!(
+                "Warm-up: the program does other things than using the device for {part} of the recorded time ({time})."
+            );
+        }
+        let most =
+            self.calls.first().map_or(String::new(), |(call, _)| format!(", mostly in {}", quoted(call)));
+        format!("Warm-up: setup takes {part} of the recorded time ({time}){most}.")
+    }
 }
 
 impl Cause for SettingUp {
     fn words(&self, finding: &Finding) -> Words {
         let named = self.calls.iter().map(|(call, ms)| format!("{}: {}.", quoted(call), duration_ms(*ms)));
         let mut evidence: Vec<String> = named.collect();
-        evidence.extend(lines([
-            "Meanwhile the device is idle. The first use of a device creates a context, loads libraries and \
-             compiles code. Too few steps were recorded to show whether these calls take as long again.",
-        ]));
-        let most =
-            self.calls.first().map_or(String::new(), |(call, _)| format!(", mostly in {}", quoted(call)));
+        if !self.sampled.is_empty() {
+            let met = self.sampled.iter().map(|(name, part)| format!("{} {}", quoted(name), share(*part)));
+            let met = listed(&met.collect::<Vec<_>>());
+            evidence.push(format!("Samples of the processor show what the program does meanwhile: {met}."));
+        }
+        evidence.extend(lines([match (self.is_unexplained(), self.sampled.is_empty()) {
+            (true, true) => {
+                "Meanwhile the device is idle, before its first work and after its last. Nothing shows what the program \
+                 does: it may import libraries, read files or prepare its data."
+            }
+            (true, false) => "Meanwhile the device is idle, before its first work and after its last.",
+            (false, _) => {
+                "Meanwhile the device is idle. The first use of a device creates a context, loads libraries and \
+                 compiles code. Too few steps were recorded to show whether these calls take as long again."
+            }
+        }]));
         Words {
-            summary: format!(
-                "Warm-up: setup takes {} of the recorded time ({}){most}.",
-                share(self.share),
-                duration_ms(self.ms)
-            ),
+            summary: self.summary(),
             evidence,
             advice: later(finding),
         }
@@ -208,12 +239,31 @@ mod tests {
     use super::*;
     use crate::rules::testing::{speaks, words};
 
+    fn setting_up(calls: &[(&str, f64)], sampled: &[(&str, f64)]) -> SettingUp {
+        let owned =
+            |all: &[(&str, f64)]| all.iter().map(|&(name, number)| (name.to_owned(), number)).collect();
+        SettingUp { ms: 9_000.0, share: 0.8, calls: owned(calls), sampled: owned(sampled) }
+    }
+
+    #[test]
+    fn only_calls_that_set_something_up_are_called_setup() {
+        let said = |cause| words(&RULE, cause, Framework::Unknown);
+        let known = said(setting_up(&[("cudaFree", 8_000.0)], &[]));
+        assert!(known.summary.starts_with("Warm-up: setup takes 80 %"), "{}", known.summary);
+        let own = said(setting_up(&[("cudaMalloc", 0.4)], &[("rand", 0.7)]));
+        assert!(!own.summary.contains("setup") && own.evidence[1].contains("`rand` 70 %"), "{own:?}");
+        assert!(!own.evidence.iter().any(|line| line.contains("creates a context")), "{own:?}");
+        assert!(said(setting_up(&[], &[])).evidence[0].contains("Nothing shows"));
+    }
+
     #[test]
     fn it_speaks() {
         for mostly in Category::ALL.into_iter().map(Some).chain([None]) {
             speaks(&RULE, WarmUp { steps: 2, steady: 0, share: 0.9, mostly });
         }
-        speaks(&RULE, SettingUp { ms: 9_000.0, share: 0.8, calls: vec![("cudaFree".into(), 8_000.0)] });
+        speaks(&RULE, setting_up(&[("cudaFree", 8_000.0)], &[]));
+        speaks(&RULE, setting_up(&[], &[]));
+        speaks(&RULE, setting_up(&[], &[("rand", 0.7), ("main", 0.1)]));
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! `transfer_in`, `transfer_out` and `transfer_device` together own at least {TRANSFER} of the step. The finding says which
 //! memory they use (pageable or pinned, if the profiler says so), how fast they are, whether they run on streams that also
 //! compute, and how many block the host. If most of the waiting is for copies between the device's and the host's memory inside
-//! a compiled program, the program offloads arrays, and the finding names them. Migrations of unified memory that `unified-memory-faults` claims do not count. A fix saves at most {GAIN} of this time.
+//! a compiled program, the program offloads arrays, and the finding names them. In a capture without steps, copies before the
+//! first kernel and after the last are made once: unless they take {ONCE} of the capture, they are only mentioned. Migrations of unified memory that `unified-memory-faults` claims do not count. A fix saves at most {GAIN} of this time.
 //!
 //! # How to fix it
 //! With pinned memory already in use: copy less, keep on the device what is copied in every step, and copy on a separate
@@ -34,7 +35,7 @@ use super::shared::copies::{COPIES, known, may_pin};
 use super::shared::offload::Offload;
 use super::shared::{of_step, severity, total};
 use crate::facts::{CopyFacts, Facts};
-use crate::finding::{Cause, Finding, Words};
+use crate::finding::{Cause, Finding, Severity, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
 use crate::words::frameworks::few_reads;
 use crate::words::lines;
@@ -52,6 +53,8 @@ pub static RULE: Rule = Rule {
 thresholds! {
     /// What copies may take.
     TRANSFER: Share = 0.15;
+    /// Of a capture without steps: below this, copies that are made once are not what limits the program.
+    ONCE: Share = 0.50;
     /// A copy that overlaps with compute costs the step nothing.
     GAIN: Share = 1.0;
 }
@@ -68,9 +71,12 @@ fn check(facts: &Facts) -> Option<Finding> {
         let steps = facts.summary.count.max(1) as f64;
         let hidden_ms = facts.summary.bound().map_or(0.0, |host| host.hidden_copies_ms) / steps;
         let offload = Offload::of(facts, total(&directions));
-        let cause = Transfer { directions, hidden_ms, copies: facts.copies(), offload };
-        Finding::new(&RULE, severity(share), cause, facts.framework())
-            .owning(facts.claims(&COPIES), Some(GAIN))
+        let at_ends = facts.detail.as_ref().map_or(0.0, |detail| detail.per_step(detail.copies.at_ends));
+        let once = share < ONCE && share - of_step(facts, at_ends) < TRANSFER;
+        let cause = Transfer { directions, hidden_ms, copies: facts.copies(), offload, once };
+        let severity = if once { Severity::Info } else { severity(share) };
+        Finding::new(&RULE, severity, cause, facts.framework())
+            .owning(facts.claims(&COPIES), Some(GAIN).filter(|_| !once))
             .sure(0.9)
     })
 }
@@ -86,6 +92,8 @@ pub struct Transfer {
     pub copies: Option<CopyFacts>,
     /// Arrays that a compiled program keeps in the host's memory, if they explain the copies.
     pub offload: Option<Offload>,
+    /// True if nearly all of them are made once, before the first kernel or after the last.
+    pub once: bool,
 }
 
 impl Cause for Transfer {
@@ -98,6 +106,13 @@ impl Cause for Transfer {
                 format!("Copies {} take {} per step that is not hidden.", way(*category), duration_ms(*ms))
             })
             .collect();
+        if self.once {
+            evidence.push(
+                "Nearly all of them are made once, before the first kernel or after the last: a longer run pays no more for \
+                 them."
+                    .to_owned(),
+            );
+        }
         if self.hidden_ms > 0.0 {
             evidence.push(format!("Another {} per step hides under compute.", duration_ms(self.hidden_ms)));
         }
@@ -194,7 +209,7 @@ mod tests {
 
     fn transfer(pageable: Option<f64>) -> Transfer {
         let directions = vec![(Category::TransferIn, 5.0)];
-        Transfer { directions, hidden_ms: 0.0, copies: Some(sample(pageable)), offload: None }
+        Transfer { directions, hidden_ms: 0.0, copies: Some(sample(pageable)), offload: None, once: false }
     }
 
     #[test]
@@ -203,7 +218,7 @@ mod tests {
         for way in COPIES {
             speaks(
                 &RULE,
-                Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None, offload: None },
+                Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None, offload: None, once: false },
             );
         }
     }

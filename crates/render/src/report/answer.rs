@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn set_up_that_takes_most_of_the_time_is_the_answer() {
         let mut report = input_bound();
-        let cause = startup_profiled::SettingUp { ms: 900.0, share: 0.9, calls: Vec::new() };
+        let cause =
+            startup_profiled::SettingUp { ms: 900.0, share: 0.9, calls: Vec::new(), sampled: Vec::new() };
         let set_up = Finding::new(&startup_profiled::RULE, Severity::Warning, cause, Framework::PyTorch);
         report.findings.insert(0, set_up);
         assert_eq!((answer(&report), caution(&report)), (report.findings[0].summary(), None));

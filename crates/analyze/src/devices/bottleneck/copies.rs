@@ -1,7 +1,7 @@
 //! Copies to and from the bottleneck device: memory type, size, streams, and which of them blocked the host.
 
 use rustc_hash::FxHashSet;
-use stepscope_trace::{Dur, EventId, Span};
+use stepscope_trace::{Dur, EventId, Span, Track};
 
 use super::Device;
 use crate::devices::{Moved, add_copy, place};
@@ -24,6 +24,10 @@ pub struct Copies {
     pub blocking: u64,
     /// Total duration of these calls.
     pub blocked: Dur,
+    /// In a capture without steps: the time of copies between host and device before the first kernel and after the last. A
+    /// program loads its data and reads its results once.
+    #[serde(default)]
+    pub at_ends: Dur,
 }
 
 impl Copies {
@@ -93,8 +97,27 @@ impl Copied {
         let all: Dur = streams.iter().map(|(kernels, _)| *kernels).sum();
         let computing = streams.iter().filter(|(kernels, _)| kernels.fraction_of(all) >= COMPUTES);
         found.copies.on_computing_streams = computing.map(|(_, copies)| *copies).sum();
+        found.copies.at_ends = at_ends(device, &windows);
         found
     }
+}
+
+/// The time of copies between host and device before the first kernel and after the last, in a capture without steps.
+fn at_ends(device: &Device, windows: &Windows) -> Dur {
+    let vocabulary = device.context.vocabulary();
+    if !device.context.breakdown().steps.whole_capture {
+        return Dur::ZERO;
+    }
+    let roles = |track: &'_ Track| -> Vec<(Role, Span)> {
+        let counted = device.counted(windows, track);
+        counted.map(|index| (vocabulary.role(track.kind_of(index)), track.span_of(index))).collect()
+    };
+    let work: Vec<(Role, Span)> = device.streams().flat_map(roles).collect();
+    let kernels = work.iter().filter(|(role, _)| *role == Role::Kernel).map(|(_, span)| *span);
+    let Some(kernels) = kernels.reduce(Span::hull) else { return Dur::ZERO };
+    let with_host = |role: &Role| matches!(role, Role::Copy(direction) if place(*direction) < 2);
+    let outside = |span: &Span| span.end <= kernels.start || kernels.end <= span.start;
+    work.iter().filter(|(role, span)| with_host(role) && outside(span)).map(|(_, span)| span.dur()).sum()
 }
 
 #[cfg(test)]
@@ -134,5 +157,28 @@ mod tests {
         assert_eq!((fast.pageable_share(), fast.blocking), (Some(0.0), 0));
         let unknown = copies("MemcpyH2D", "cudaMemcpy", 130);
         assert_eq!((unknown.pageable_share(), unknown.blocking), (None, 4));
+    }
+
+    /// Copies of 100 µs at these times around kernels of different names at 1, 2 and 3 ms; steps are marked or not.
+    fn at_ends_of(copies: &[i64], steps: bool) -> Dur {
+        let mut sketch = Sketch::new();
+        let (thread, stream) = (sketch.thread("main"), sketch.stream());
+        if steps {
+            sketch.steps(thread, 4, 1_000);
+        }
+        for &at in copies {
+            sketch.event_of(stream, "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at, 100, &[]);
+        }
+        for (turn, name) in ["first", "second", "third"].into_iter().enumerate() {
+            sketch.event_of(stream, "kernel", name, 1_000 * (1 + turn as i64), 500, &[]);
+        }
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).map_or(Dur::ZERO, |detail| detail.copies.at_ends)
+    }
+
+    #[test]
+    fn what_is_copied_before_the_first_kernel_and_after_the_last_is_copied_once() {
+        assert_eq!(at_ends_of(&[100, 1_600, 3_600], false), Dur::from_us(200), "not the one in between");
+        assert_eq!(at_ends_of(&[100, 1_600, 3_600], true), Dur::ZERO, "each step has its own");
     }
 }

@@ -76,6 +76,9 @@ pub struct Idle {
     pub startup: Shares,
     /// The calls in which that happens, with their time, longest first.
     pub startup_calls: Vec<(String, Dur)>,
+    /// What samples of the processor met meanwhile, outside of those calls: functions and their share of the samples, most first.
+    #[serde(default)]
+    pub sampled: Vec<(String, f64)>,
     /// Time spent capturing graphs of kernels.
     pub captured: Dur,
     /// Time inside ranges that the program calls its warm-up.
@@ -128,6 +131,7 @@ pub(super) fn find(device: &Device, copied: &Copied) -> Idle {
     let calls = calls(device, copied, &setup);
     let mut found = Idle {
         startup_calls: setup.named(context.trace),
+        sampled: setup.sampled(device),
         captured: setup.captured,
         warm_up: setup.warm_up,
         ..Idle::default()

@@ -6,6 +6,7 @@ use stepscope_trace::{Dur, KindId, KindSet, Span, Time, Trace, Track, TrackId, T
 
 use super::Device;
 use crate::states::launches::Launch;
+use crate::states::timeline::{is_inside, united};
 use crate::vocabulary::{
     Capture, Framework, Role, capture, is_compiled_region, is_device_call, is_warm_up, prepares_device,
     starts_graph,
@@ -103,6 +104,50 @@ impl Setup {
         let named = named.filter(|(name, _)| !is_compiled_region(name));
         let mut named: Vec<(String, Dur)> = named.collect();
         named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        named.truncate(NAMED);
+        named
+    }
+}
+
+/// Fewer samples say too little.
+const LEAST_SAMPLES: usize = 20;
+/// A function with a smaller share of the samples is not worth a name.
+const LEAST_SAMPLED: f64 = 0.05;
+
+impl Setup {
+    /// The functions in which samples of the processor met the threads that feed the device while no call sets anything up, and
+    /// their share of those samples; most first.
+    pub(super) fn sampled(&self, device: &Device) -> Vec<(String, f64)> {
+        let trace = device.context.trace;
+        let kinds = trace.kinds_where(|kind| trace.str(trace.kind(kind).category) == "cpu_sample");
+        let feeds = |track: &&Track| {
+            let same = |id: &TrackId| {
+                let thread = trace.track(*id);
+                thread.process == track.process && thread.number == track.number
+            };
+            track.kind == TrackKind::Derived && device.feeding_threads().iter().any(same)
+        };
+        let in_calls = united(self.calls.iter().map(|(span, _)| *span).collect());
+        let unexplained = |at: Time| {
+            let inside = |span: &Span| span.start <= at && at < span.end;
+            let before_kernels = || self.until.is_some_and(|until| at < until);
+            (self.around.iter().any(inside) || before_kernels()) && !is_inside(&in_calls, at)
+        };
+        let (mut all, mut met) = (0_usize, FxHashMap::<KindId, usize>::default());
+        for track in trace.tracks().iter().filter(feeds) {
+            for (_, kind) in track.events_of(&kinds).filter(|(index, _)| unexplained(track.start(*index))) {
+                all += 1;
+                *met.entry(kind).or_default() += 1;
+            }
+        }
+        if all < LEAST_SAMPLES {
+            return Vec::new();
+        }
+        let shares = met.into_iter().map(|(kind, met)| (trace.kind_name(kind), met as f64 / all as f64));
+        // An address is not a name.
+        let named = shares.filter(|(name, share)| *share >= LEAST_SAMPLED && !name.starts_with("0x"));
+        let mut named: Vec<(String, f64)> = named.map(|(name, share)| (name.to_owned(), share)).collect();
+        named.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         named.truncate(NAMED);
         named
     }

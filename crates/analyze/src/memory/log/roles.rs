@@ -86,6 +86,8 @@ impl<'a> Roles<'a> {
         let of_stack = self.stacks.get(block.stack.0 as usize).copied().unwrap_or_default();
         let Some(born) = born else {
             return match block.stack.is_known() {
+                // Weights stay: what is freed again was for a pass that is no step of its own.
+                _ if !stays => None,
                 // Allocated in earlier steps too, and never freed.
                 true if of_stack.steps > 1 && !of_stack.freed => Some(Role::Kept),
                 true => Some(Role::Parameter),
@@ -108,5 +110,39 @@ impl<'a> Roles<'a> {
             false if alive > 1 => None,
             false => Some(Role::Activation),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_trace::memory::StackId;
+
+    use super::*;
+
+    /// The role of a block that was allocated at the moment `born` and freed at `dies`; steps begin at 100, 200 and 300.
+    fn role(born: u32, dies: u32) -> Option<Role> {
+        let steps = [100, 200, 300];
+        let block = Block {
+            address: 4_096,
+            size: 1_000,
+            requested: 1_000,
+            born,
+            dies,
+            stack: StackId(0),
+            count: 1,
+            role: None,
+            pending: false,
+        };
+        let owner = Owner { blocks: vec![block], changes: 400, ..Owner::default() };
+        let calls = [Calls::default()];
+        Roles::new(&owner, &calls, &steps).of(&block)
+    }
+
+    #[test]
+    fn weights_stay_and_what_is_freed_again_is_none() {
+        assert_eq!(role(5, NEVER), Some(Role::Parameter));
+        assert_eq!(role(5, 90), None, "a pass before the first step");
+        assert_eq!(role(5, 250), None, "a pass that ends in what was taken for steps");
+        assert_eq!(role(110, 150), Some(Role::Activation));
     }
 }

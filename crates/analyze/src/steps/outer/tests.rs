@@ -160,3 +160,19 @@ fn frames_that_only_wait_do_not_hold_the_work_of_others() {
         assert_eq!((steps.how, steps.all.len()), (How::FunctionCalls("process".to_owned()), 1), "{wait}");
     }
 }
+
+#[test]
+fn two_calls_in_a_corner_of_the_recording_are_no_loop() {
+    let calls = |wait: i64| {
+        let scopes = [
+            (FRAME, "evaluate.py(1): main", 0, wait + 2_000),
+            (FRAME, "evaluate.py(9): wait_for_workers", 0, wait),
+            (FRAME, "files.py(5): save_image", wait, 900),
+            (FRAME, "files.py(5): save_image", wait + 1_000, 900),
+        ];
+        program(&scopes, &[wait + 20, wait + 100, wait + 1_020, wait + 1_100])
+    };
+    assert_ne!(calls(200_000).how, How::FunctionCalls("save_image".to_owned()), "a hundredth of the time");
+    let most = calls(200);
+    assert_eq!((most.how, most.all.len()), (How::FunctionCalls("save_image".to_owned()), 2));
+}
