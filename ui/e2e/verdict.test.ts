@@ -63,3 +63,37 @@ test("other findings come worst first", async () => {
   await close();
   await server.stop();
 });
+
+test("ranges of the program stand below the breakdown", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-e2e-"));
+  const range = (name: string, ts: number, dur: number) => ({
+    ph: "X",
+    name,
+    cat: "user_annotation",
+    pid: 7,
+    tid: 7,
+    ts,
+    dur,
+  });
+  const events = [
+    range("read_points", 0, 10_000),
+    range("find_centers", 10_000, 60_000),
+    range("write_centers", 70_000, 30_000),
+  ];
+  writeFileSync(join(folder, "host_1.1.pt.trace.json"), JSON.stringify({ schemaVersion: 1, traceEvents: events }));
+  const server = await serve("serve", folder);
+  const { page, wrongs, close } = await open(on.browser, server.address);
+  const ranges = page.getByRole("list", { name: "The program's own ranges" });
+  await ranges.waitFor();
+  expect(await ranges.getByRole("listitem").allInnerTexts()).toEqual([
+    expect.stringMatching(/find_centers\s+60 %\s+60\.0 ms/),
+    expect.stringMatching(/write_centers\s+30 %\s+30\.0 ms/),
+    expect.stringMatching(/read_points\s+10 %\s+10\.0 ms/),
+  ]);
+  expect(await stumbles(page)).toEqual([]);
+  await page.screenshot({ path: `${shots}verdict-ranges.png`, fullPage: true });
+  expect(wrongs).toEqual([]);
+  await close();
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});

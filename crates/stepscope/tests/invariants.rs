@@ -52,8 +52,18 @@ fn recordings() -> Vec<PathBuf> {
         found.extend(runs.into_iter().map(|run| corpus.join(folder).join(run)));
     }
     let strangers = std::env::var_os("STEPSCOPE_STRANGERS").map(PathBuf::from);
-    for folder in ["pytorch", "nsys", "strangers"].map(|name| corpus.join(name)).into_iter().chain(strangers)
-    {
+    let kinds = [
+        "pytorch",
+        "nsys",
+        "strangers",
+        "xplane-public",
+        "ncu",
+        "memory",
+        "distributed",
+        "tfprof",
+        "nvidia-smi",
+    ];
+    for folder in kinds.map(|name| corpus.join(name)).into_iter().chain(strangers) {
         found.extend(files_below(&folder));
     }
     let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_dir() || file.len() <= LARGEST);
@@ -172,7 +182,7 @@ fn devices(report: &Report) -> Vec<String> {
     advice.filter(|line| FOR_DEVICES.iter().any(|word| line.contains(word))).collect()
 }
 
-/// Every output lists the findings in one order, and the verdict is the first of them.
+/// Every output lists the findings in one order, and the verdict is the first of them. The page shows the headline and the JSON.
 fn verdicts(report: &Report) -> Vec<String> {
     let ids: Vec<&str> = report.findings.iter().map(Finding::id).collect();
     let Some((verdict, others)) = report.findings.split_first() else { return Vec::new() };

@@ -59,7 +59,7 @@ struct Look<'a> {
 impl<'a> Look<'a> {
     fn new(context: &'a Context<'a>, log: &MemoryLog, owner: &'a Owner, calls: &'a [Calls]) -> Self {
         let in_use = in_use(owner);
-        let steps = if owner.has_history() { steps::of(log, owner, &in_use) } else { Vec::new() };
+        let steps = if owner.has_history() { steps::of(log, owner, &in_use, calls) } else { Vec::new() };
         Look { context, owner, calls, in_use, steps }
     }
 

@@ -4,6 +4,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use stepscope_trace::memory::{BEFORE, Block, MemoryLog, Owner};
 
+use super::lines::Calls;
+
 /// Allocations at the end that are looked at to find what starts a step.
 const LONGEST: usize = 100_000;
 /// Places whose steps are compared by what they allocate.
@@ -19,9 +21,29 @@ const EXPLAINED: f64 = 0.7;
 const NEARLY: f64 = 0.05;
 
 /// The moments at which steps begin, and the end of the last one. Empty if there are no steps.
-pub(super) fn of(log: &MemoryLog, owner: &Owner, in_use: &[i64]) -> Vec<u32> {
+pub(super) fn of(log: &MemoryLog, owner: &Owner, in_use: &[i64], calls: &[Calls]) -> Vec<u32> {
     let marked = marked(log, owner);
-    if marked.len() > LEAST { marked } else { periodic(owner, in_use) }
+    if marked.len() > LEAST {
+        return marked;
+    }
+    let found = periodic(owner, in_use);
+    if is_one_pass(owner, &found, calls) { Vec::new() } else { found }
+}
+
+/// Iterations without a backward pass that keep one part in this many of what they allocate are none.
+const KEPT_PART: u64 = 4;
+
+/// Whether they are layers of one pass, or parameters that an optimizer meets for the first time. Both repeat, too. Unlike
+/// iterations, they keep much of what they allocate, although no backward pass is among them whose graph somebody holds.
+fn is_one_pass(owner: &Owner, steps: &[u32], calls: &[Calls]) -> bool {
+    let &[first, .., before_last, last] = steps else { return false };
+    let within = || owner.blocks.iter().filter(|block| first < block.born && block.born <= before_last);
+    let calls_of = |block: &Block| calls.get(block.stack.0 as usize);
+    let placed = within().any(|block| calls_of(block).is_some_and(|calls| calls.line.is_some()));
+    let backward = within().any(|block| calls_of(block).is_some_and(|calls| calls.backward));
+    let taken: u64 = within().map(|block| block.size).sum();
+    let kept: u64 = within().filter(|block| block.dies > last).map(|block| block.size).sum();
+    placed && !backward && kept > 0 && kept.saturating_mul(KEPT_PART) >= taken
 }
 
 /// Ranges with `step` in their name.
@@ -156,7 +178,40 @@ fn is_alike(gap: f64, typical: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_trace::memory::StackId;
+
     use super::*;
+
+    /// Four repetitions that each allocate two blocks of 1 kB, of which one lives on for `kept` repetitions.
+    fn one_pass(kept: u32, backward: bool) -> bool {
+        let block = |born: u32, dies: u32| Block {
+            address: u64::from(born) * 4_096,
+            size: 1_000,
+            requested: 1_000,
+            born,
+            dies,
+            stack: StackId(0),
+            count: 1,
+            role: None,
+            pending: false,
+        };
+        let turn = |turn: u32| {
+            let at = 10 * turn + 1;
+            let dies = if kept == 0 { at + 5 } else { at + 10 * kept };
+            [block(at, at + 3), block(at + 1, dies)]
+        };
+        let owner = Owner { blocks: (0..4).flat_map(turn).collect(), changes: 100, ..Owner::default() };
+        let calls = [Calls { line: Some("model.py:5 forward".to_owned()), backward, ..Calls::default() }];
+        is_one_pass(&owner, &[0, 10, 20, 30, 40], &calls)
+    }
+
+    #[test]
+    fn layers_of_one_pass_are_no_steps_and_a_loop_that_holds_its_graphs_has_steps() {
+        assert!(one_pass(50, false), "each layer keeps half of what it allocates");
+        assert!(!one_pass(50, true), "a graph that somebody holds");
+        assert!(!one_pass(0, false), "nothing is kept");
+        assert!(!one_pass(1, false), "nothing is kept for long");
+    }
 
     #[test]
     fn steps_explain_more_than_the_layers_in_them() {
