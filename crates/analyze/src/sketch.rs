@@ -64,6 +64,12 @@ impl Sketch {
         self.builder.track(ProcessId::from_index(1), name, TrackKind::Derived, 90, TraceBuilder::ARENA)
     }
 
+    /// The line with samples of the host's threads.
+    pub(crate) fn samples(&mut self) -> TrackId {
+        let name = self.builder.strings.intern("CPU samples");
+        self.builder.track(self.host, name, TrackKind::Derived, 1, TraceBuilder::ARENA)
+    }
+
     /// An event without a category.
     pub(crate) fn event(&mut self, track: TrackId, name: &str, start: i64, dur: i64, args: &[(&str, Arg)]) {
         self.event_of(track, "", name, start, dur, args);

@@ -341,6 +341,38 @@ mod tests {
         DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default()
     }
 
+    /// A program that prepares its data for 100 ms, of which every millisecond is sampled, creates a context for 50 ms, and runs
+    /// a kernel.
+    fn sampled(functions: &[&str]) -> Vec<(String, f64)> {
+        let mut sketch = Sketch::new();
+        let (thread, stream, samples) = (sketch.thread("main"), sketch.stream(), sketch.samples());
+        sketch.event_of(thread, "cuda_runtime", "cuModuleGetLoadingMode", 0, 1, &[]);
+        for turn in 0..150 {
+            let met = if turn < 100 {
+                functions.get(turn as usize % functions.len().max(1))
+            } else {
+                Some(&"ioctl")
+            };
+            if let Some(met) = met {
+                sketch.event_of(samples, "cpu_sample", met, turn * 1_000 + 5, 0, &[]);
+            }
+        }
+        sketch.event_of(thread, "cuda_runtime", "cudaMalloc", 100_000, 50_000, &[]);
+        let id = || [("correlation", Arg::Int(1))];
+        sketch.event_of(thread, "cuda_runtime", "cudaLaunchKernel", 151_000, 10, &id());
+        sketch.event_of(stream, "kernel", "add", 151_020, 500, &id());
+        let trace = sketch.finish();
+        DeviceDetail::of(&Context::new(&trace, "host")).unwrap_or_default().idle.sampled
+    }
+
+    #[test]
+    fn samples_say_what_a_program_does_before_it_uses_the_device() {
+        let met = sampled(&["rand", "rand", "rand", "main"]);
+        assert_eq!(met, [("rand".to_owned(), 0.75), ("main".to_owned(), 0.25)], "not inside the first call");
+        assert_eq!(sampled(&["0x7f00", "rand"]), [("rand".to_owned(), 0.5)], "an address is no name");
+        assert_eq!(sampled(&[]), [], "no samples");
+    }
+
     #[test]
     fn one_call_that_takes_most_of_a_pass_sets_something_up() {
         for (category, name) in [
