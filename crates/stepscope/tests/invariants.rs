@@ -52,17 +52,7 @@ fn recordings() -> Vec<PathBuf> {
         found.extend(runs.into_iter().map(|run| corpus.join(folder).join(run)));
     }
     let strangers = std::env::var_os("STEPSCOPE_STRANGERS").map(PathBuf::from);
-    let kinds = [
-        "pytorch",
-        "nsys",
-        "strangers",
-        "xplane-public",
-        "ncu",
-        "memory",
-        "distributed",
-        "tfprof",
-        "nvidia-smi",
-    ];
+    let kinds = ["pytorch", "nsys", "strangers", "xplane-public", "ncu", "memory", "tfprof", "nvidia-smi"];
     for folder in kinds.map(|name| corpus.join(name)).into_iter().chain(strangers) {
         found.extend(files_below(&folder));
     }
