@@ -216,11 +216,7 @@ impl Cause for SettingUp {
                  compiles code. Too few steps were recorded to show whether these calls take as long again."
             }
         }]));
-        Words {
-            summary: self.summary(),
-            evidence,
-            advice: later(finding),
-        }
+        Words { summary: self.summary(), evidence, advice: later(finding) }
     }
 
     fn hides_habits(&self) -> bool {

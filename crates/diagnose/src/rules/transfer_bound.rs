@@ -218,7 +218,13 @@ mod tests {
         for way in COPIES {
             speaks(
                 &RULE,
-                Transfer { directions: vec![(way, 5.0)], hidden_ms: 2.0, copies: None, offload: None, once: false },
+                Transfer {
+                    directions: vec![(way, 5.0)],
+                    hidden_ms: 2.0,
+                    copies: None,
+                    offload: None,
+                    once: false,
+                },
             );
         }
     }
