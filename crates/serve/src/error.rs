@@ -32,6 +32,10 @@ pub(crate) enum Refusal {
     Sql(Box<Problem>),
     /// As many queries run as may run at once.
     Busy,
+    /// The server may not record.
+    RecordingOff,
+    /// A capture is running already.
+    Recording,
     /// The answer takes too long.
     Overran,
     /// An internal error.
@@ -44,9 +48,12 @@ impl Refusal {
         match self {
             Refusal::Query(..) | Refusal::Sql(_) => StatusCode::BAD_REQUEST,
             Refusal::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::Recording => StatusCode::CONFLICT,
             Refusal::TooLong => StatusCode::URI_TOO_LONG,
             Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::Host(_) | Refusal::Origin | Refusal::Token => StatusCode::FORBIDDEN,
+            Refusal::Host(_) | Refusal::Origin | Refusal::Token | Refusal::RecordingOff => {
+                StatusCode::FORBIDDEN
+            },
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Loading(_) => StatusCode::ACCEPTED,
             Refusal::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -70,6 +77,8 @@ impl Refusal {
             Refusal::Token => words::no_token(),
             Refusal::Missing(what) => words::missing(what),
             Refusal::Busy => words::busy(),
+            Refusal::RecordingOff => words::recording_off(),
+            Refusal::Recording => words::recording(),
             Refusal::Overran => words::overran(crate::answers::LIMIT.as_secs_f64()),
             Refusal::Broken => words::broken(),
         };

@@ -13,14 +13,19 @@ use crate::error::Refusal;
 /// The header in which the page sends the token.
 pub(crate) const TOKEN_HEADER: &str = "x-stepscope-token";
 
+/// The header that a request which changes something has to carry. A foreign page cannot send it without asking first,
+/// and is refused.
+pub(crate) const ACTION_HEADER: &str = "x-stepscope-action";
+
 /// Headers that decide whether a request is answered; each may come once.
-const DECIDING: [HeaderName; 6] = [
+const DECIDING: [HeaderName; 7] = [
     HOST,
     ORIGIN,
     HeaderName::from_static("sec-fetch-site"),
     HeaderName::from_static("sec-fetch-mode"),
     HeaderName::from_static("sec-fetch-dest"),
     HeaderName::from_static(TOKEN_HEADER),
+    HeaderName::from_static(ACTION_HEADER),
 ];
 
 /// Shown in place of a host that came more than once, or that is no text.
@@ -76,6 +81,19 @@ impl Guard {
         let follows_link =
             !is_api && fetch("sec-fetch-mode") == "navigate" && fetch("sec-fetch-dest") == "document";
         if foreign && !follows_link { Err(Refusal::Origin) } else { Ok(()) }
+    }
+
+    /// Checks a request that changes something, on top of [`Guard::admit`]: it names the server's own page as its origin and
+    /// carries the header of such requests. Browsers name the origin of every request of this kind.
+    pub(crate) fn admit_writing(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let fetched = text(headers, HeaderName::from_static("sec-fetch-site"));
+        let ours = headers.contains_key(ORIGIN)
+            && headers.contains_key(ACTION_HEADER)
+            && matches!(fetched, None | Some("same-origin"));
+        // `admit` has compared the origin with the server's names; it must also be the address that was asked.
+        let origin = text(headers, ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+        let same = origin.zip(text(headers, HOST)).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
+        if ours && same { Ok(()) } else { Err(Refusal::Origin) }
     }
 
     /// Checks the token of a request for data: in its header, its address or its cookie, and in this order.

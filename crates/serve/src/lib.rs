@@ -6,8 +6,9 @@
 //! the interface with `ui/`.
 //!
 //! The figures are the same as on the command line: both come from `stepscope-session`. Only verdicts
-//! for the list of runs and results of hosts are written, to the user's cache, and no request path reaches the file system: sessions are addressed by number, files of the page by
-//! a fixed table.
+//! for the list of runs and results of hosts are written, to the user's cache, and what the page records ([`mod@record`]), to the
+//! folder that the user named for that. No request path reaches the file system: sessions are addressed by number, files of
+//! the page by a fixed table.
 
 mod answers;
 mod assets;
@@ -22,6 +23,7 @@ mod memory;
 mod offline;
 mod programs;
 mod query;
+mod record;
 mod routes;
 mod server;
 mod sql;
@@ -34,5 +36,6 @@ mod words;
 pub use fleet::FleetOptions;
 #[doc(hidden)]
 pub use offline::Offline;
+pub use record::{Record, RecordListener, RecordStage, RecordWish};
 pub use server::{DEFAULT_PORT, Options, Server, TokenUse};
 pub use store::{Limits, SessionSource};

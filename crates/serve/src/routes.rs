@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use serde_json::{Value, json};
 
 use crate::answers::{self, heavy};
@@ -28,6 +28,7 @@ use crate::home::{self, Home};
 use crate::memory;
 use crate::programs;
 use crate::query::{LONGEST, Query};
+use crate::record::{self, Captures, Record};
 use crate::sql;
 use crate::store::{Opened, Store, Timeline};
 use crate::tfprof;
@@ -51,11 +52,17 @@ pub(crate) struct App {
     pub(crate) store: Arc<Store>,
     pub(crate) guard: Guard,
     pub(crate) home: Arc<Home>,
+    pub(crate) captures: Captures,
 }
 
 impl App {
     pub(crate) fn new(store: Arc<Store>, guard: Guard) -> Self {
-        App { store, guard, home: Arc::new(Home::in_user_cache()) }
+        App { store, guard, home: Arc::new(Home::in_user_cache()), captures: Captures::default() }
+    }
+
+    /// The same, and the page may record.
+    pub(crate) fn recording(self, with: Option<Arc<dyn Record>>) -> Self {
+        App { captures: Captures::new(with), ..self }
     }
 }
 
@@ -116,6 +123,11 @@ pub(crate) fn data(answer: fn(Asked) -> Answering) -> MethodRouter<App> {
     get(move |asked: Asked| answer(asked))
 }
 
+/// An address that does something.
+pub(crate) fn act(answer: fn(Asked) -> Answering) -> MethodRouter<App> {
+    post(move |asked: Asked| answer(asked))
+}
+
 /// All addresses, behind the guard.
 pub(crate) fn router(app: App) -> Router {
     let session = Router::new()
@@ -156,6 +168,7 @@ pub(crate) fn router(app: App) -> Router {
         .nest("/api/curves", curves::routes::router())
         .nest("/api/fleet", fleet::routes::router())
         .merge(home::router())
+        .merge(record::routes::router())
         .fallback(page)
         .layer(from_fn_with_state(app.clone(), guarded))
         .with_state(app)
@@ -192,7 +205,8 @@ async fn guarded(State(app): State<App>, request: Request<Body>, next: Next) -> 
 fn admit(app: &App, method: &Method, headers: &HeaderMap, address: &Uri) -> Result<(), Refusal> {
     let is_api = is_api(address.path());
     app.guard.admit(headers, is_api)?;
-    if !matches!(*method, Method::GET | Method::HEAD) {
+    let writes = *method == Method::POST && is_action(address.path());
+    if !writes && !matches!(*method, Method::GET | Method::HEAD) {
         return Err(Refusal::Method);
     }
     if address.path().len() > LONGEST {
@@ -202,7 +216,17 @@ fn admit(app: &App, method: &Method, headers: &HeaderMap, address: &Uri) -> Resu
         return Ok(());
     }
     let query = Query::of(address)?;
+    if writes {
+        // A token in an address can be in a link; one in a header or a cookie cannot.
+        app.guard.admit_writing(headers)?;
+        return app.guard.admit_token(headers, None);
+    }
     app.guard.admit_token(headers, query.text("token"))
+}
+
+/// Whether something happens at this address.
+fn is_action(path: &str) -> bool {
+    matches!(path, record::routes::STARTS | record::routes::CANCELS)
 }
 
 /// A request for data.

@@ -12,6 +12,7 @@ use crate::connections;
 use crate::error::problem;
 use crate::fleet::FleetOptions;
 use crate::guard::{Guard, host_text, new_token, others_are_here};
+use crate::record::Record;
 use crate::routes::{App, router};
 use crate::store::{Limits, SessionSource, Store};
 
@@ -51,6 +52,8 @@ pub struct Options {
     pub token: TokenUse,
     /// What the page of the fleet needs.
     pub fleet: FleetOptions,
+    /// What records when the page asks for it; `None` if it may not. Requests then always need the token.
+    pub record: Option<Arc<dyn Record>>,
 }
 
 impl Options {
@@ -63,6 +66,7 @@ impl Options {
             limits: Limits::default(),
             token: TokenUse::Auto,
             fleet: FleetOptions::default(),
+            record: None,
         }
     }
 }
@@ -86,12 +90,15 @@ impl Server {
             TokenUse::Never if far => {
                 return Err(problem(Cause::Usage, words::token_needed(&options.listen)));
             }
+            TokenUse::Never if options.record.is_some() => {
+                return Err(problem(Cause::Usage, words::recording_needs_token()));
+            }
             TokenUse::Never => None,
-            TokenUse::Auto if !far && !others_are_here() => None,
+            TokenUse::Auto if options.record.is_none() && !far && !others_are_here() => None,
             TokenUse::Auto | TokenUse::Always => Some(token()?),
         };
         let guard = Guard::new(address, &options.listen, token.clone());
-        Ok(Server { listener, address, token, app: App::new(store, guard) })
+        Ok(Server { listener, address, token, app: App::new(store, guard).recording(options.record) })
     }
 
     /// The address to open in a browser.

@@ -34,6 +34,33 @@ pub(crate) fn busy() -> Explained {
     explained("The server is busy", "found two queries that still run", "Try again in a few seconds.")
 }
 
+/// The server was started without a folder to record into.
+pub fn recording_off() -> Said {
+    said(
+        "This server does not record",
+        "found no folder to write to",
+        "Start it with `stepscope serve PATH --record-into DIR`.",
+    )
+}
+
+/// Another capture is running.
+pub fn recording() -> Said {
+    said(
+        "A recording is already running",
+        "found one that has not ended",
+        "Wait for it, or cancel it, then start the next one.",
+    )
+}
+
+/// Recording needs a token.
+pub fn recording_needs_token() -> Said {
+    said(
+        "--record-into cannot be used with --token=never",
+        "found a page that may write to the disk, without a token",
+        "Remove --token=never, and open the printed address with its token.",
+    )
+}
+
 /// Another method than GET.
 pub(crate) fn bad_method() -> Explained {
     explained("The server only shows", "found a method that changes things", "Ask with GET or HEAD.")

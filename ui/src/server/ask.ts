@@ -130,6 +130,18 @@ export async function reach(url: string, signal?: AbortSignal): Promise<Response
   }
 }
 
+/** Asks the server to do something; only the page itself may. `path` is relative to `/api/`. */
+export async function act<T>(path: string, values: Record<string, string | number | undefined>): Promise<T> {
+  let response: Response;
+  try {
+    const carried = { ...headers(), "x-stepscope-action": "1" };
+    response = await fetch(`api/${path}${query(values)}`, { method: "POST", headers: carried });
+  } catch {
+    throw new Unreachable();
+  }
+  return (await read(response)) as T;
+}
+
 /** The answer in a response; an error of the server is thrown as a problem. */
 export async function read(response: Response): Promise<unknown> {
   if (response.ok) return response.json();

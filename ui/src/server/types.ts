@@ -42,6 +42,24 @@ export interface Sessions {
   sessions: Session[];
 }
 
+/** What a capture from the page does, or what came of the last one. */
+export interface Recording {
+  /** The folder that is written to; null if the server does not record. */
+  into: string | null;
+  number: number;
+  state: "off" | "idle" | "running" | "done" | "failed" | "cancelled";
+  address?: string;
+  stage?: "connecting" | "settling" | "recording" | "receiving";
+  /** The last remark. */
+  said?: string;
+  cancelled?: boolean;
+  elapsed_ms?: number;
+  window?: { elapsed_ms: number; lasts_ms: number } | null;
+  path?: string;
+  session?: number | null;
+  error?: { what: string; found: string; todo: string; hints: string[] } | null;
+}
+
 export interface Progress {
   stage: "queued" | "reading" | "analysing";
   bytes: number;

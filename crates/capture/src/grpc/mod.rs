@@ -19,4 +19,4 @@ pub use address::{Address, AddressError};
 pub use error::CaptureError;
 pub use keep::{Keep, Limits};
 pub use place::{SessionFolder, WrittenSession};
-pub use record::{Event, Levels, Options, Outcome, Recorded, Recorder, Recording};
+pub use record::{Event, Levels, Options, Outcome, Recorded, Recorder, Recording, Stopper};

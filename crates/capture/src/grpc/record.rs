@@ -116,14 +116,32 @@ pub enum Event<'e> {
 /// Receives progress, from any thread.
 pub type Watch = Arc<dyn Fn(&Address, Event<'_>) + Send + Sync>;
 
-/// Records, and stops when the user presses Ctrl-C.
+/// Records, and stops when the user presses Ctrl-C, or when a [`Stopper`] says so.
 #[derive(Debug)]
 pub struct Recorder {
     runtime: Runtime,
     stop: watch::Receiver<bool>,
 }
 
+/// Stops a recorder from elsewhere.
+#[derive(Clone, Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Ends any waiting; what was not received is lost.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
 impl Recorder {
+    /// A recorder that leaves Ctrl-C alone, and what stops it.
+    pub fn stoppable() -> io::Result<(Self, Stopper)> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (stopper, stop) = watch::channel(false);
+        Ok((Recorder { runtime, stop }, Stopper(stopper)))
+    }
+
     /// From now on the first Ctrl-C ends any waiting; further ones call `insisted`.
     pub fn new(insisted: fn()) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -15,13 +15,14 @@ mod shelf;
 mod tests;
 mod timeline;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use serde_json::json;
 use stepscope_diagnose::compare::ComparedRun;
+use stepscope_read::files;
 use stepscope_session::Problem;
 
 use crate::curves::{Curves, ProfileAt};
@@ -315,6 +316,20 @@ impl Store {
         if let Ok(Some(found)) = found {
             self.shelf().take(found);
         }
+    }
+
+    /// The session whose files lie in a folder that was just written.
+    pub(crate) fn session_in(&self, folder: &Path) -> Option<usize> {
+        self.search();
+        let folder = files::canonical(folder).ok()?;
+        let shelf = self.shelf();
+        let lies_there = |id: &&usize| {
+            let entry = shelf.entries.get(**id);
+            let file = entry.and_then(|entry| entry.find.fingerprint.first()).map(|(path, ..)| path);
+            let parent = file.and_then(|file| files::canonical(file.parent()?).ok());
+            parent.as_ref() == Some(&folder)
+        };
+        shelf.order.iter().find(lies_there).copied()
     }
 
     /// Searches for sessions repeatedly, as long as the server runs.

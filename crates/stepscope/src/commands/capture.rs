@@ -1,8 +1,9 @@
 //! `stepscope capture`: records a profile from running processes over gRPC, writes it to a log directory, and
 //! reports on it at once. Each file below `capture/` holds one part: [`take`] records and writes, [`steady`]
-//! waits for a steady state, [`every`] keeps sampling, [`words`] explains errors.
+//! waits for a steady state, [`every`] keeps sampling, [`page`] records for the web page, [`words`] explains errors.
 
 mod every;
+pub(crate) mod page;
 mod steady;
 mod take;
 mod watch;
@@ -120,8 +121,8 @@ impl CaptureArgs {
             }
         }
         match self.rhythm() {
-            Some(rhythm) => every::watch(&taker, &rhythm, form.json),
-            None => taker.once((!self.no_report).then_some(&form)),
+            Some(rhythm) => every::watch(&taker, &rhythm, form.json, terminal),
+            None => taker.once((!self.no_report).then_some(&form), terminal),
         }
     }
 
@@ -138,7 +139,7 @@ impl CaptureArgs {
         }
         Ok(Taker {
             recorder,
-            terminal,
+            listener: terminal,
             hosts,
             logdir: self.logdir.clone(),
             duration: self.duration,

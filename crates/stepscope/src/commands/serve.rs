@@ -1,16 +1,18 @@
 //! `stepscope serve`: the web page on this machine.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stepscope_read::files;
 use stepscope_render::format::plural;
-use stepscope_serve::{FleetOptions, Limits, Options, Server, SessionSource, TokenUse};
-use stepscope_session::{Query, ResolvedSession};
+use stepscope_serve::{FleetOptions, Limits, Options, Record, Server, SessionSource, TokenUse};
+use stepscope_session::{Cause, Problem, Query, ResolvedSession};
 
+use crate::commands::capture::page::FromPage;
 use crate::exit::Exit;
 
 use crate::failure::Failure;
@@ -20,21 +22,25 @@ use crate::quantity::{duration, size};
 /// Show profiles on a web page: the report, every view, the timeline, comparisons.
 ///
 /// Listens on this machine only. New sessions below the paths appear automatically. Nothing is ever written to
-/// these paths.
+/// these paths, unless you name a folder for recordings with --record-into.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope serve logs/                  every session below logs/, the newest first\n  \
     stepscope serve before/ after/ --open  two folders to compare; open the browser\n  \
     stepscope serve logs/ --port 8080      on another port\n  \
-    stepscope serve week.part              a merged partial of a fleet, with the profiles that it was made of\n\n\
+    stepscope serve week.part              a merged partial of a fleet, with the profiles that it was made of\n  \
+    stepscope serve logs/ --record-into logs/   the page can record from running processes, into logs/\n\n\
     From another machine, forward the port and open http://127.0.0.1:6200/ there:\n  \
     ssh -L 6200:127.0.0.1:6200 HOST stepscope serve logs/\n\n\
     If other users of this machine run programs, the printed address contains a token. Open the whole address once; the\n\
-    browser then keeps the token in a cookie. --token=never turns this off.")]
+    browser then keeps the token in a cookie. --token=never turns this off. With --record-into there is always a token.")]
 pub(crate) struct ServeArgs {
     /// Profiles, session folders or log directories, at any depth; or partials of `stepscope fleet`.
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
+    /// Let the page record from running processes, and write what it records below this log directory.
+    #[arg(long, value_name = "DIR")]
+    record_into: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -83,7 +89,7 @@ impl ServeArgs {
             memory: None,
             load_time: Duration::from_secs(300),
         };
-        ServeArgs { paths: vec![path], place }
+        ServeArgs { paths: vec![path], record_into: None, place }
     }
 
     pub(crate) fn run(&self, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -91,7 +97,8 @@ impl ServeArgs {
             [only] => format!("{}", only.display()),
             several => plural(several.len() as u64, "path", "paths"),
         };
-        let server = self.place.start(SessionSource::Paths(self.paths.clone()), FleetOptions::default())?;
+        let (paths, record) = self.recording()?;
+        let server = self.place.start_with(SessionSource::Paths(paths), FleetOptions::default(), record)?;
         if server.sessions() == 0 && !server.has_fleet() {
             // Same messages as elsewhere. A folder may still get its first profile; a file never does.
             let wanted = Query { paths: self.paths.clone(), ..Query::default() };
@@ -106,10 +113,36 @@ impl ServeArgs {
         let sessions = plural(server.sessions() as u64, "session", "sessions");
         self.place.run(server, &format!("{sessions} in {what}"), terminal)
     }
+
+    /// What to serve, and what records. The folder for recordings is served too, or nobody would see them.
+    fn recording(&self) -> Result<(Vec<PathBuf>, Option<Arc<dyn Record>>), Problem> {
+        let mut paths = self.paths.clone();
+        let Some(folder) = &self.record_into else { return Ok((paths, None)) };
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Problem::new(Cause::Usage, format!("cannot record into {}", folder.display()))
+                .then(error.to_string())
+                .then("name a folder that can be written to with --record-into")
+        })?;
+        let real = |path: &Path| files::canonical(path).ok();
+        let within = |path: &PathBuf| real(folder).zip(real(path)).is_some_and(|(one, all)| one.starts_with(all));
+        if !paths.iter().any(within) {
+            paths.push(folder.clone());
+        }
+        Ok((paths, Some(Arc::new(FromPage::into(folder.clone())))))
+    }
 }
 
 impl PlaceArgs {
     pub(crate) fn start(&self, source: SessionSource, fleet: FleetOptions) -> Result<Server, Failure> {
+        self.start_with(source, fleet, None)
+    }
+
+    fn start_with(
+        &self,
+        source: SessionSource,
+        fleet: FleetOptions,
+        record: Option<Arc<dyn Record>>,
+    ) -> Result<Server, Failure> {
         let limits = Limits::default();
         let limits = Limits { bytes: self.memory.unwrap_or(limits.bytes), load: self.load_time, ..limits };
         let token = match self.token {
@@ -118,7 +151,7 @@ impl PlaceArgs {
             TokenWhen::Never => TokenUse::Never,
         };
         let (port, listen) = (self.port, self.listen.clone());
-        let options = Options { port, listen, limits, token, fleet, ..Options::new(source) };
+        let options = Options { port, listen, limits, token, fleet, record, ..Options::new(source) };
         Ok(Server::start(options)?)
     }
 

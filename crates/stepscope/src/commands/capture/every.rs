@@ -12,6 +12,7 @@ use stepscope_session::report::report;
 use stepscope_session::{Cause, Problem, Profile, Query, ResolvedSession};
 
 use crate::exit::Exit;
+use crate::output::Terminal;
 
 use super::take::{Taken, Taker};
 use super::words;
@@ -25,7 +26,12 @@ pub(super) struct Rhythm {
 }
 
 /// Samples until the user stops it, the job ends, or the requested number is reached.
-pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Exit, Failure> {
+pub(super) fn watch(
+    taker: &Taker<'_>,
+    rhythm: &Rhythm,
+    json: bool,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
     let mut keep = Keep::new(rhythm.limits);
     let (mut taken, mut lacking) = (0, false);
     loop {
@@ -35,21 +41,21 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
                 taken += 1;
                 lacking |= !missing.is_empty();
                 missing.iter().for_each(|problem| {
-                    taker.terminal.report(problem);
+                    terminal.report(problem);
                 });
-                line(taker, &session, json)?;
-                add(taker, &mut keep, session);
+                line(&session, json, terminal)?;
+                add(&mut keep, session, terminal);
             }
             Err(_) if taker.recorder.is_stopped() => break,
-            Err(not) if taken == 0 => return Err(not.into_failure(taker.terminal)),
+            Err(not) if taken == 0 => return Err(not.into_failure(terminal)),
             Err(not) if not.gone => {
-                taker.terminal.remark("the job has ended; sampling stops");
+                terminal.remark("the job has ended; sampling stops");
                 break;
             }
             Err(not) => {
                 lacking = true;
                 not.problems.iter().for_each(|problem| {
-                    taker.terminal.report(problem);
+                    terminal.report(problem);
                 });
             }
         }
@@ -61,7 +67,7 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
             break;
         }
     }
-    taker.terminal.remark(&render::sampling_summary(taken, keep.sessions() as u64, keep.bytes()));
+    terminal.remark(&render::sampling_summary(taken, keep.sessions() as u64, keep.bytes()));
     match (taken, lacking) {
         (0, _) => Err(words::interrupted().into()),
         (_, true) => Ok(Exit::Damaged),
@@ -70,23 +76,22 @@ pub(super) fn watch(taker: &Taker<'_>, rhythm: &Rhythm, json: bool) -> Result<Ex
 }
 
 /// Removes old sessions to make room for the new one.
-fn add(taker: &Taker<'_>, keep: &mut Keep, session: WrittenSession) {
+fn add(keep: &mut Keep, session: WrittenSession, terminal: &Terminal) {
     if let Err(error) = keep.add(session) {
         let problem = Problem::new(Cause::Nothing, "an old session of this run could not be removed");
-        taker
-            .terminal
+        terminal
             .report(&problem.then(error.to_string()).then("remove it by hand to stay within the budget"));
     }
 }
 
 /// Writes one line: step time and verdict.
-fn line(taker: &Taker<'_>, session: &WrittenSession, json: bool) -> Result<(), Failure> {
-    let mut out = taker.terminal.stdout_as(json);
+fn line(session: &WrittenSession, json: bool, terminal: &Terminal) -> Result<(), Failure> {
+    let mut out = terminal.stdout_as(json);
     match seen(session) {
         Ok(report) if json => render::write_line_json(&report, &session.name, session.bytes(), &mut out)?,
         Ok(report) => writeln!(out, "{}", render::line(&report, &session.name, session.bytes()))?,
         Err(problem) => {
-            taker.terminal.report(&problem);
+            terminal.report(&problem);
         }
     }
     out.flush()?;

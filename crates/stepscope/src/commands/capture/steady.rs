@@ -47,7 +47,7 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> Waited {
     while !taker.recorder.is_stopped() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            taker.terminal.remark(&render::never_steady(patience.as_secs_f64() * 1e3, settling.last()));
+            taker.listener.remark(&render::never_steady(patience.as_secs_f64() * 1e3, settling.last()));
             return Waited::Record;
         }
         let window = look(taker, length, left, &place);
@@ -57,12 +57,12 @@ pub(super) fn wait(taker: &Taker<'_>, patience: Duration) -> Waited {
         }
         answered = true;
         if settling.has_settled(&window) {
-            taker.terminal.remark(&render::steady(&window));
+            taker.listener.remark(&render::steady(&window));
             return Waited::Record;
         }
         let kind = std::mem::discriminant(&window);
         if told != Some(kind) {
-            taker.terminal.remark(&render::not_steady(&window));
+            taker.listener.remark(&render::not_steady(&window));
             told = Some(kind);
         }
         if window.steps() < LEAST_STEPS {
@@ -119,7 +119,7 @@ fn look(taker: &Taker<'_>, length: Duration, left: Duration, place: &SessionFold
         return if errors.is_empty() { SampledWindow::Nothing } else { SampledWindow::Gone };
     }
     for (address, error) in errors {
-        taker.terminal.report(&words::problem(&address, &error, taker));
+        taker.listener.report(&words::problem(&address, &error, taker));
     }
     let name = "window".to_owned();
     let profile = Profile::read(name.clone(), vec![name.clone()], inputs, &Progress::new());

@@ -15,7 +15,8 @@ use stepscope_session::{Problem, Query};
 
 use crate::exit::Exit;
 
-use super::{watch, words};
+use super::watch::Listener;
+use super::words;
 use crate::commands::report::{self, Form};
 use crate::failure::Failure;
 use crate::load;
@@ -24,7 +25,8 @@ use crate::output::Terminal;
 /// Takes captures with the options of the command line.
 pub(super) struct Taker<'t> {
     pub(super) recorder: &'t Recorder,
-    pub(super) terminal: &'t Terminal,
+    /// Who hears of the progress.
+    pub(super) listener: &'t dyn Listener,
     pub(super) hosts: Vec<Address>,
     pub(super) logdir: PathBuf,
     pub(super) duration: Duration,
@@ -45,6 +47,8 @@ pub(super) struct Taken {
 pub(super) struct NotTaken {
     /// The reasons, one per host.
     pub(super) problems: Vec<Problem>,
+    /// The hosts that sent nothing, if none sent anything.
+    pub(super) failed: Vec<(Address, CaptureError)>,
     /// True if all processes are gone.
     pub(super) gone: bool,
 }
@@ -62,14 +66,14 @@ impl NotTaken {
 
 impl Taker<'_> {
     /// Takes one capture and reports on it in the requested format.
-    pub(super) fn once(&self, form: Option<&Form>) -> Result<Exit, Failure> {
-        let Taken { session, missing } = self.take().map_err(|not| not.into_failure(self.terminal))?;
+    pub(super) fn once(&self, form: Option<&Form>, terminal: &Terminal) -> Result<Exit, Failure> {
+        let Taken { session, missing } = self.take().map_err(|not| not.into_failure(terminal))?;
         let shown = match form {
-            Some(form) => self.report(&session, form),
-            None => self.path_only(&session),
+            Some(form) => self.report(&session, form, terminal),
+            None => path_only(&session, terminal),
         };
         for problem in &missing {
-            self.terminal.report(problem);
+            terminal.report(problem);
         }
         let exit = shown?;
         Ok(if missing.is_empty() { exit } else { Exit::Damaged })
@@ -92,14 +96,14 @@ impl Taker<'_> {
         if came.is_empty() {
             missing.dedup();
             let gone = failed.iter().all(|(_, error)| error.is_gone());
-            return Err(NotTaken { problems: missing, gone });
+            return Err(NotTaken { problems: missing, failed, gone });
         }
         let profiles = came.iter().map(|(host, recording)| (host.clone(), &recording.profile[..]));
         match place.write(recorded.began, profiles) {
             Ok(session) => Ok(Taken { session, missing }),
             Err(error) => {
                 missing.push(words::unwritable(&self.logdir, &error));
-                Err(NotTaken { problems: missing, gone: false })
+                Err(NotTaken { problems: missing, failed: Vec::new(), gone: false })
             }
         }
     }
@@ -115,36 +119,36 @@ impl Taker<'_> {
             levels: self.levels,
             hidden: place.hidden(),
         };
-        let (_shown, watch) = watch::watch(self.terminal);
+        let (_shown, watch) = self.listener.watch();
         self.recorder.record(&self.hosts, &options, &watch)
     }
 
     /// Analyses the session at once: does it contain what was requested, and what does it show?
-    fn report(&self, session: &WrittenSession, form: &Form) -> Result<Exit, Failure> {
+    fn report(&self, session: &WrittenSession, form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
         let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
         let look = |profile, only| load::look_at(profile, Selection::default(), only, form.html.is_some());
-        let looked = load::analyse_hosts(&wanted, self.terminal, look)?;
+        let looked = load::analyse_hosts(&wanted, terminal, look)?;
         let (report, problems) = judge_drawn(looked, vec![session.path.display().to_string()])?;
-        self.remark_on(session, &report);
-        report::show(&report, form, self.terminal)?;
-        Ok(load::named(&problems, self.terminal))
+        self.remark_on(session, &report, terminal);
+        report::show(&report, form, terminal)?;
+        Ok(load::named(&problems, terminal))
     }
 
-    fn remark_on(&self, session: &WrittenSession, report: &Report) {
-        self.terminal.remark(&render::what_came(
+    fn remark_on(&self, session: &WrittenSession, report: &Report, terminal: &Terminal) {
+        terminal.remark(&render::what_came(
             &session.path.display().to_string(),
             session.bytes(),
             report,
         ));
         for remark in render::what_to_change(report, self.duration.as_secs_f64() * 1e3) {
-            self.terminal.remark(&remark);
+            terminal.remark(&remark);
         }
     }
+}
 
-    fn path_only(&self, session: &WrittenSession) -> Result<Exit, Failure> {
-        let mut out = self.terminal.stdout();
-        writeln!(out, "{}", session.path.display())?;
-        out.flush()?;
-        Ok(Exit::Done)
-    }
+fn path_only(session: &WrittenSession, terminal: &Terminal) -> Result<Exit, Failure> {
+    let mut out = terminal.stdout();
+    writeln!(out, "{}", session.path.display())?;
+    out.flush()?;
+    Ok(Exit::Done)
 }

@@ -9,11 +9,37 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stepscope_capture::grpc::record::Watch;
 use stepscope_capture::grpc::{Address, Event};
 use stepscope_render::format::{bytes, duration_ms};
+use stepscope_session::Problem;
 
 use super::words;
 use crate::output::Terminal;
 
 const TICK: Duration = Duration::from_millis(100);
+
+/// Who hears of the progress of a capture: the terminal, or the page.
+pub(super) trait Listener {
+    /// Says something in passing.
+    fn remark(&self, text: &str);
+    /// Reports what went wrong with a part of it.
+    fn report(&self, problem: &Problem);
+    /// Hears of what happens in one window, until the first of both is dropped.
+    fn watch(&self) -> (Option<Shown>, Watch);
+}
+
+impl Listener for Terminal {
+    fn remark(&self, text: &str) {
+        Terminal::remark(self, text);
+    }
+
+    fn report(&self, problem: &Problem) {
+        Terminal::report(self, problem);
+    }
+
+    fn watch(&self) -> (Option<Shown>, Watch) {
+        let (shown, watch) = watch(self);
+        (Some(shown), watch)
+    }
+}
 
 /// The status line; removed when dropped.
 pub(super) struct Shown {
@@ -34,7 +60,7 @@ struct Said {
 }
 
 /// Returns a listener that shows events as they happen.
-pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
+fn watch(terminal: &Terminal) -> (Shown, Watch) {
     let bar = line();
     let shown = Shown { bar: bar.clone() };
     let terminal = *terminal;
@@ -58,7 +84,8 @@ pub(super) fn watch(terminal: &Terminal) -> (Shown, Watch) {
     (shown, Arc::new(watch))
 }
 
-fn doing(event: &Event<'_>, elapsed: Duration) -> String {
+/// What a process does, in words.
+pub(super) fn doing(event: &Event<'_>, elapsed: Duration) -> String {
     match event {
         Event::Retrying { error, .. } => words::reason(error).to_owned(),
         Event::Recording { starts_in, lasts } if starts_in.is_zero() => {
