@@ -11,6 +11,15 @@ use stepscope_testkit::hostile::shapes::{Content, SHAPES};
 use stepscope_testkit::snapshot::{Pickler, Simulated, Writer};
 use stepscope_testkit::{hlo, host, json_results, ncu, nsys, perfetto, pprof, tfevents, tfprof};
 
+/// Event files with pictures, graphs and hyperparameters.
+const LOGGED: [&[u8]; 5] = [
+    include_bytes!("../../fixtures/events/tensorflow/pictures/events.out.tfevents.1767225600.trainer"),
+    include_bytes!("../../fixtures/events/tensorflow/keras/train/events.out.tfevents.1767225600.trainer"),
+    include_bytes!("../../fixtures/events/tensorflow1/events.out.tfevents.1767225600.trainer"),
+    include_bytes!("../../fixtures/events/torch/net/events.out.tfevents.1767225600.trainer"),
+    include_bytes!("../../fixtures/events/torch/sweep/trial-0/events.out.tfevents.1767225600.trainer"),
+];
+
 /// Size up to which inputs are the usual ones; larger ones leave time for few of them.
 const SMALL: usize = 64 << 10;
 /// Maximum size of inputs.
@@ -123,6 +132,7 @@ fn tools() -> Vec<Vec<u8>> {
     ];
     let mut all = vec![report.bytes(), database(nsys::sample().script()), events.flatten().collect()];
     all.extend(texts.map(|text| text.as_bytes().to_vec()));
+    all.extend(LOGGED.map(<[u8]>::to_vec));
     all.push(host::log().into_bytes());
     all
 }

@@ -8,8 +8,9 @@ use stepscope_fleet::fuzzing;
 use stepscope_hlo::{Costs, Module, Phases, TextOptions};
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
-use stepscope_read::tfevents::RunReader;
+use stepscope_read::tfevents::{RunReader, graph_of, picture, run_of};
 use stepscope_read::{Bytes, Input, Progress, READERS, Reader, TableFile, open_input};
+use stepscope_trace::series::GraphForm;
 use stepscope_trace::{Args, Trace};
 
 pub use crate::pipeline::{analyses, rendering, requests, tiles};
@@ -138,9 +139,24 @@ pub fn tf_events(bytes: &[u8]) {
     assert!(events.runs.iter().all(|run| run.place.end <= bytes.len()));
 }
 
-/// Values logged for TensorBoard, as series.
+/// Values logged for TensorBoard, as series; what else is logged, and the input as each of these by itself.
 pub fn tfevents(bytes: &[u8]) {
     let log = RunReader::of_bytes(bytes);
+    picture::recognise(bytes);
+    for form in [GraphForm::Graph, GraphForm::MetaGraph, GraphForm::Traced] {
+        graph_of(form, bytes);
+    }
+    let held =
+        |at: u64, length: u64| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(length).ok()?);
+    for graph in &log.graphs {
+        graph_of(graph.form, held(graph.place.at, graph.place.bytes).unwrap_or_default());
+    }
+    for run in &log.recorded {
+        run_of(held(run.place.at, run.place.bytes).unwrap_or_default(), &mut |_, _| {});
+    }
+    for sample in log.pictures.iter().flat_map(|it| &it.kept).flat_map(|it| &it.samples) {
+        assert!(held(sample.at, sample.bytes).is_some(), "a picture lies within the file");
+    }
     for series in &log.series {
         assert!(series.steps.len() == series.values.len() && series.steps.len() == series.wall_s.len());
     }

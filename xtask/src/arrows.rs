@@ -91,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stepscope-fleet",
             "stepscope-session",
             "stepscope-query",
+            "stepscope-tfgraph",
             "stepscope-tfprof",
         ],
     ),

@@ -4,13 +4,14 @@
 pub mod pace;
 pub mod place;
 pub mod smooth;
+pub mod study;
 pub mod tags;
 pub mod thin;
 pub mod versus;
 
 use std::collections::BTreeMap;
 
-use stepscope_trace::series::{LogDamage, OtherTag, Restart, RunLog, Series};
+use stepscope_trace::series::{Hparams, LogDamage, OtherTag, Restart, RunLog, Series};
 
 use self::pace::{Pace, evaluated_s};
 
@@ -125,6 +126,8 @@ pub struct RunCurves {
     pub curves: Vec<TagCurve>,
     /// Its other tags.
     pub others: Vec<OtherTag>,
+    /// Its hyperparameters.
+    pub hparams: Option<Hparams>,
     /// Where it began again.
     pub restarts: Vec<Restart>,
     /// How fast its steps were.
@@ -162,6 +165,7 @@ impl RunCurves {
             records: log.records,
             curves: log.series.iter().map(curve).collect(),
             others: log.others.clone(),
+            hparams: log.hparams.clone(),
             restarts: log.restarts.clone(),
             pace: Pace::of(log),
             evaluated_s: evaluated_s(log),

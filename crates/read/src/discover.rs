@@ -6,6 +6,7 @@
 //! was found instead of a profile.
 
 mod foreign;
+mod forms;
 mod jobs;
 mod known;
 mod names;
@@ -28,6 +29,7 @@ use crate::input::Input;
 use crate::{NsysReader, Progress, READERS, Reader};
 
 pub use foreign::Foreign;
+use forms::one_per_report;
 use jobs::joined;
 pub use known::Known;
 pub use names::{head_bytes, may_be_profile, may_hold_profiles};
@@ -288,7 +290,7 @@ fn is_time(text: &str) -> bool {
 /// contain unrelated files, so only files whose names differ in digits alone and that are ranks of one job are grouped.
 fn sessions_of(files: Vec<ProfileFile>) -> Vec<SessionFiles> {
     let mut groups: BTreeMap<(PathBuf, String), Vec<ProfileFile>> = BTreeMap::new();
-    for file in files {
+    for file in one_per_report(files) {
         let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
         let together = if is_session_folder(&folder) {
             String::new()

@@ -3,6 +3,7 @@
 
 mod compare;
 mod pace;
+mod study;
 
 use std::io::{self, Write};
 
@@ -17,6 +18,7 @@ use crate::format::{plural, printable, quoted as in_quotes};
 pub use compare::{Compared, comparison, comparison_json};
 pub use pace::{findings_json, pace_json, sentence, write_text as write_pace};
 pub(crate) use pace::{unit, why};
+pub use study::{study, study_json, study_table};
 
 /// A tag of a run.
 struct Line<'a> {
@@ -100,14 +102,23 @@ fn kind(kind: OtherKind) -> &'static str {
 /// Notes on a run, besides its rows.
 fn notes(run: &RunCurves) -> Vec<String> {
     let name = printable(&run.name);
-    let others = (!run.others.is_empty()).then(|| {
-        let named = |other: &OtherTag| format!("{} ({})", in_quotes(&other.tag), kind(other.kind));
-        let kinds: Vec<String> = run.others.iter().take(MOST_OTHERS).map(named).collect();
-        let more = run.others.len().saturating_sub(MOST_OTHERS);
+    // Hyperparameters have a table of their own.
+    let named: Vec<&OtherTag> = run.others.iter().filter(|other| other.kind != OtherKind::Hparams).collect();
+    let others = (!named.is_empty()).then(|| {
+        let one = |other: &OtherTag| format!("{} ({})", in_quotes(&other.tag), kind(other.kind));
+        let kinds: Vec<String> = named.iter().take(MOST_OTHERS).map(|other| one(other)).collect();
+        let more = named.len().saturating_sub(MOST_OTHERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{name}: tags without numbers: {}{more}.", kinds.join(", "))
     });
     run.damage.iter().map(damage).chain(others).collect()
+}
+
+/// Tags without numbers, as a member of the document.
+pub fn others_json(runs: &[RunCurves]) -> serde_json::Value {
+    let all = runs.iter().flat_map(|run| run.others.iter().map(move |other| (run, other)));
+    let one = |(run, other): (&RunCurves, &OtherTag)| serde_json::json!({"run": run.name, "tag": other.tag, "kind": kind(other.kind), "count": other.count});
+    all.map(one).collect()
 }
 
 /// How long each run took to reach a value of the tags given.

@@ -7,8 +7,11 @@
 mod answer;
 mod frame;
 mod heat;
+mod model;
+mod pictures;
 mod profiles;
 pub(crate) mod routes;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -65,10 +68,13 @@ impl Run {
     }
 }
 
-/// What the list of runs shows of a log besides its points: how many tags, and how many texts were written.
+/// What the list of runs shows of a log besides its points: how many tags, and how many texts, pictures, graphs and settings
+/// were written.
 fn listed(log: &RunLog) -> (usize, u64) {
-    let texts = log.others.iter().filter(|other| other.kind == OtherKind::Text).map(|other| other.count);
-    (log.series.len() + log.others.len(), texts.sum())
+    let is_shown =
+        |kind| matches!(kind, OtherKind::Text | OtherKind::Image | OtherKind::Graph | OtherKind::Hparams);
+    let shown = log.others.iter().filter(|other| is_shown(other.kind)).map(|other| other.count);
+    (log.series.len() + log.others.len(), shown.sum())
 }
 
 /// A run that several may look at.
@@ -99,6 +105,7 @@ pub(crate) struct Curves {
     done: AtomicUsize,
     /// When profiles were recorded.
     profiles: Mutex<FxHashMap<PathBuf, KnownProfile>>,
+    graphs: model::Graphs,
 }
 
 impl Curves {

@@ -53,7 +53,7 @@ impl Refusal {
             Refusal::Method => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::Host(_) | Refusal::Origin | Refusal::Token | Refusal::RecordingOff => {
                 StatusCode::FORBIDDEN
-            },
+            }
             Refusal::Missing(_) => StatusCode::NOT_FOUND,
             Refusal::Loading(_) => StatusCode::ACCEPTED,
             Refusal::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,

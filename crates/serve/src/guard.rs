@@ -92,7 +92,8 @@ impl Guard {
             && matches!(fetched, None | Some("same-origin"));
         // `admit` has compared the origin with the server's names; it must also be the address that was asked.
         let origin = text(headers, ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
-        let same = origin.zip(text(headers, HOST)).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
+        let same =
+            origin.zip(text(headers, HOST)).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
         if ours && same { Ok(()) } else { Err(Refusal::Origin) }
     }
 

@@ -35,8 +35,8 @@ pub(crate) fn busy() -> Explained {
 }
 
 /// The server was started without a folder to record into.
-pub fn recording_off() -> Said {
-    said(
+pub(crate) fn recording_off() -> Explained {
+    explained(
         "This server does not record",
         "found no folder to write to",
         "Start it with `stepscope serve PATH --record-into DIR`.",
@@ -44,8 +44,8 @@ pub fn recording_off() -> Said {
 }
 
 /// Another capture is running.
-pub fn recording() -> Said {
-    said(
+pub(crate) fn recording() -> Explained {
+    explained(
         "A recording is already running",
         "found one that has not ended",
         "Wait for it, or cancel it, then start the next one.",
@@ -53,8 +53,8 @@ pub fn recording() -> Said {
 }
 
 /// Recording needs a token.
-pub fn recording_needs_token() -> Said {
-    said(
+pub(crate) fn recording_needs_token() -> Explained {
+    explained(
         "--record-into cannot be used with --token=never",
         "found a page that may write to the disk, without a token",
         "Remove --token=never, and open the printed address with its token.",

@@ -54,7 +54,8 @@ impl Page {
 
     fn ask(&self, what: &str, headers: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "{what} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n", self.address).unwrap();
+        write!(stream, "{what} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n", self.address)
+            .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();

@@ -94,6 +94,110 @@ pub struct Note {
     pub text: String,
 }
 
+/// Where bytes lie in one of a run's files, once that is inflated.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlobPlace {
+    /// Which of the run's files, in the order in which they were given.
+    pub file: usize,
+    /// Where it begins.
+    pub at: u64,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+/// The pictures that a program logged under one tag in one step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    /// The step.
+    pub step: i64,
+    /// When they were written, in seconds since 1970.
+    pub wall_s: f64,
+    /// The pictures as they are encoded in the file.
+    pub samples: Vec<BlobPlace>,
+}
+
+/// The pictures of one tag. Steps that are kept are spread evenly over what was written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pictures {
+    /// What the program calls it.
+    pub tag: String,
+    /// The pictures, by step.
+    pub kept: Vec<Picture>,
+}
+
+/// How a graph is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum GraphForm {
+    /// A `GraphDef`.
+    Graph,
+    /// A `MetaGraphDef` around one.
+    MetaGraph,
+    /// The `RunMetadata` of traced functions, or the JSON of a Keras model.
+    Traced,
+}
+
+/// A graph that a program logged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedGraph {
+    /// What the program calls it.
+    pub tag: String,
+    /// How it is written.
+    pub form: GraphForm,
+    /// Where it lies.
+    pub place: BlobPlace,
+}
+
+/// What a program recorded of one step of classic TensorFlow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedRun {
+    /// What the program calls it.
+    pub tag: String,
+    /// Where its `RunMetadata` lies.
+    pub place: BlobPlace,
+}
+
+/// The value of a hyperparameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// A switch.
+    Flag(bool),
+}
+
+/// How a trial ended, as far as its program says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TrialStatus {
+    /// It succeeded.
+    Success,
+    /// It failed.
+    Failure,
+    /// It is running.
+    Running,
+}
+
+/// A metric that a study is about: a tag in the folder of the trial, or in one below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StudyMetric {
+    /// The folder below that of the trial; empty for the trial's own.
+    pub group: String,
+    /// The tag.
+    pub tag: String,
+}
+
+/// What a run says about hyperparameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hparams {
+    /// Its hyperparameters, by name; empty if it only describes the study.
+    pub settings: Vec<(String, Setting)>,
+    /// The metrics that it says the study is about.
+    pub metrics: Vec<StudyMetric>,
+    /// How it ended.
+    pub status: Option<TrialStatus>,
+}
+
 /// A program that began again and repeated steps.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Restart {
@@ -154,6 +258,14 @@ pub struct RunLog {
     pub histograms: Vec<Histograms>,
     /// Its texts, by tag.
     pub texts: Vec<Note>,
+    /// Its pictures, by tag.
+    pub pictures: Vec<Pictures>,
+    /// Its graphs, by tag.
+    pub graphs: Vec<LoggedGraph>,
+    /// The steps that it recorded node by node, in the order of the files.
+    pub recorded: Vec<LoggedRun>,
+    /// Its hyperparameters.
+    pub hparams: Option<Hparams>,
     /// Where it began again.
     pub restarts: Vec<Restart>,
     /// When it began each of its files, in seconds since 1970.

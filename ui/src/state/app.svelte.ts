@@ -36,13 +36,13 @@ class App {
   names = $derived(runNames(this.sessions));
   session = $derived.by(() => this.#chosen());
   /** Whether there is more than one host to speak of. */
-  #fleet = $derived(
+  hasFleet = $derived(
     this.listed?.fleet === true ||
       this.sessions.length > 1 ||
       this.sessions.some((session) => session.hosts.length > 1),
   );
   /** All pages, in the order of the navigation. */
-  pages = $derived(pagesOf(this.views ?? [], this.#fleet));
+  pages = $derived(pagesOf(this.views ?? []));
   /** The page that the address names; the overview if there is none of that name. */
   page = $derived(
     isBare(this.route) && this.listed?.fleet

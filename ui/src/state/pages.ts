@@ -59,9 +59,8 @@ const AFTER: readonly PageInfo[] = [
   { name: "curves", title: "Curves", group: "Runs", question: "How did runs go: loss, metrics, speed?" },
 ];
 
-/** All pages, in the order of the navigation: groups as they first occur, pages within a group in their order. Without
- * several hosts or runs there is no fleet. */
-export function pagesOf(views: readonly ViewInfo[], fleet = true): PageInfo[] {
+/** All pages, in the order of the navigation: groups as they first occur, pages within a group in their order. */
+export function pagesOf(views: readonly ViewInfo[]): PageInfo[] {
   const described = views.map((view) => ({
     name: view.name,
     title: view.title,
@@ -69,9 +68,7 @@ export function pagesOf(views: readonly ViewInfo[], fleet = true): PageInfo[] {
     question: view.question,
     view,
   }));
-  return groupsOf([...BEFORE, ...described, ...AFTER])
-    .flatMap((group) => group.pages)
-    .filter((page) => fleet || page !== FLEET);
+  return groupsOf([...BEFORE, ...described, ...AFTER]).flatMap((group) => group.pages);
 }
 
 /** The pages by group. */

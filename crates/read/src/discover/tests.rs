@@ -116,6 +116,19 @@ fn counters_of_kernels_go_with_the_only_timeline_beside_them() {
 }
 
 #[test]
+fn one_report_on_kernels_in_three_forms_is_one_run() {
+    let forms =
+        ["x/a.ncu-rep", "x/a.raw.csv", "x/a.details.csv", "x/b.details.csv", "x/b.raw.csv", "y/a.raw.csv"];
+    let sessions = sessions_of(forms.iter().map(|path| file(path, "ncu")).collect());
+    let mut paths: Vec<&Path> =
+        sessions.iter().flat_map(|it| &it.files).map(|file| file.path.as_path()).collect();
+    paths.sort();
+    assert_eq!(paths, [Path::new("x/a.ncu-rep"), Path::new("x/b.raw.csv"), Path::new("y/a.raw.csv")]);
+    let others = vec![file("x/run.sqlite", "nsys"), file("x/run.csv", "ncu"), file("x/run.ncu-rep", "ncu")];
+    assert_eq!(hosts(&sessions_of(others)), [["run", "run.ncu-rep"]], "beside its timeline");
+}
+
+#[test]
 fn a_worker_recorded_twice_makes_two_sessions() {
     let sessions = sessions_of(vec![
         file("x/w0.1623143089861.pt.trace.json", "chrome"),

@@ -85,6 +85,9 @@ pub fn events_of(bytes: Bytes, mut damage: Damages) -> Found<TensorFlowEvents> {
     Found { value: events, damage }
 }
 
+/// A recorded run of fewer bytes names a device and no node: PyTorch writes such a one behind every graph.
+const LEAST_RUN: usize = 40;
+
 /// Whether there is run metadata among the records. Only checks fields, not checksums.
 pub(crate) fn carries_runs(bytes: &[u8]) -> bool {
     let mut at = 0usize;
@@ -95,7 +98,9 @@ pub(crate) fn carries_runs(bytes: &[u8]) -> bool {
         };
         let mut cursor = Cursor::new(bytes, start..end);
         while let Ok(Some(field)) = cursor.field() {
-            if field.number == 8 && matches!(field.value, Payload::Len(_)) {
+            if let (8, Payload::Len(range)) = (field.number, field.value)
+                && range.len() >= LEAST_RUN
+            {
                 return true;
             }
         }
@@ -115,7 +120,8 @@ pub(crate) fn record_start(bytes: &[u8]) -> Option<(u64, bool)> {
     // Events are written in the order of their fields: 1 is the time, 2 the step, the next one is the content.
     while let Some((&key, after)) = rest.split_first() {
         if key == (8 << 3 | 2) {
-            return Some((end, true));
+            let length = Cursor::new(after, 0..after.len()).varint().unwrap_or(0);
+            return Some((end, length >= LEAST_RUN as u64));
         }
         rest = match key & 7 {
             0 => after.iter().position(|byte| byte & 0x80 == 0).and_then(|last| after.get(last + 1..)),

@@ -1,6 +1,6 @@
 //! One event: its time, its step, and what it carries. Borrows from the file; nothing is copied.
 
-use stepscope_trace::series::OtherKind;
+use stepscope_trace::series::{GraphForm, OtherKind};
 
 use super::shape::Shape;
 use stepscope_wire::{Cursor, Payload};
@@ -74,11 +74,18 @@ pub(super) fn event<'b>(payload: &'b [u8], each: &mut dyn FnMut(&Event, &'b [u8]
     // The time and the step may stand behind what they belong to.
     match carried {
         Some((5, summary)) => values(summary, &mut |tag, given| each(&event, tag, given)),
-        Some((4, _)) => each(&event, b"__run_graph__", Given::Other(OtherKind::Graph, None)),
-        Some((9, _)) => each(&event, b"__meta_graph__", Given::Other(OtherKind::Graph, None)),
+        Some((4, graph)) => {
+            let shape = Shape::Graph(GraphForm::Graph, graph);
+            each(&event, b"__run_graph__", Given::Other(OtherKind::Graph, Some(shape)));
+        }
+        Some((9, graph)) => {
+            let shape = Shape::Graph(GraphForm::MetaGraph, graph);
+            each(&event, b"__meta_graph__", Given::Other(OtherKind::Graph, Some(shape)));
+        }
         Some((_, tagged)) => {
             let tag = first_bytes(tagged).unwrap_or_default();
-            each(&event, tag, Given::Other(OtherKind::RunMetadata, None));
+            let shape = bytes_of(tagged, 2).map(Shape::Run);
+            each(&event, tag, Given::Other(OtherKind::RunMetadata, shape));
         }
         None => {}
     }
@@ -97,8 +104,15 @@ fn session_status(log: &[u8]) -> Option<u64> {
 
 /// The first field's bytes.
 fn first_bytes(message: &[u8]) -> Option<&[u8]> {
+    bytes_of(message, 1)
+}
+
+/// The bytes of the field with a number.
+pub(super) fn bytes_of(message: &[u8], wanted: u32) -> Option<&[u8]> {
     for (number, value) in fields(message) {
-        if let (1, Field::Bytes(bytes)) = (number, value) {
+        if let Field::Bytes(bytes) = value
+            && number == wanted
+        {
             return Some(bytes);
         }
     }
@@ -136,35 +150,40 @@ fn plain(summary: &[u8]) -> Option<(&[u8], f64, &[u8])> {
 /// One value of a summary.
 #[inline]
 fn tagged(value: &[u8]) -> Option<(&[u8], Given<'_>)> {
-    let (mut tag, mut given, mut plugin) = (None, None, None);
+    let (mut tag, mut given, mut plugin, mut content) = (None, None, None, None);
     for (number, value) in fields(value) {
         match (number, value) {
             (1, Field::Bytes(text)) => tag = Some(text),
             (2, Field::Narrow(bytes)) => given = Some(Given::Number(f64::from(f32::from_le_bytes(bytes)))),
             (3, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Histogram, None)),
-            (4, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Image, None)),
+            (4, Field::Bytes(message)) => {
+                given = Some(Given::Other(OtherKind::Image, Some(Shape::Image(message))));
+            }
             (5, Field::Bytes(message)) => {
                 given = Some(Given::Other(OtherKind::Histogram, Some(Shape::Histogram(message))));
             }
             (6, Field::Bytes(_)) => given = Some(Given::Other(OtherKind::Audio, None)),
             (8, Field::Bytes(bytes)) => given = Some(tensor(bytes)),
-            (9, Field::Bytes(metadata)) => plugin = first_bytes(metadata).and_then(first_bytes),
+            (9, Field::Bytes(metadata)) => {
+                let data = first_bytes(metadata);
+                (plugin, content) = (data.and_then(first_bytes), data.and_then(|data| bytes_of(data, 2)));
+            }
             _ => {}
         }
     }
     let given = given.or_else(|| plugin.is_some().then_some(Given::Other(OtherKind::Tensor, None)))?;
-    Some((tag?, of_plugin(given, plugin)))
+    Some((tag?, of_plugin(given, plugin, content)))
 }
 
 /// What the plugin that a value is for makes of it: numbers for others than scalars are no curve.
-fn of_plugin<'b>(given: Given<'b>, plugin: Option<&[u8]>) -> Given<'b> {
+fn of_plugin<'b>(given: Given<'b>, plugin: Option<&[u8]>, content: Option<&'b [u8]>) -> Given<'b> {
     let kind = match plugin {
         None | Some(b"scalars" | b"") => return given,
         Some(b"histograms") => OtherKind::Histogram,
         Some(b"text") => OtherKind::Text,
         Some(b"images") => OtherKind::Image,
         Some(b"audio") => OtherKind::Audio,
-        Some(b"hparams") => OtherKind::Hparams,
+        Some(b"hparams") => return Given::Other(OtherKind::Hparams, content.map(Shape::Hparams)),
         Some(name) if name.starts_with(b"graph") => OtherKind::Graph,
         // A plugin of somebody else may well log numbers.
         Some(_) => return given,

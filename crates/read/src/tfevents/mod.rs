@@ -5,6 +5,10 @@
 
 mod event;
 mod growth;
+mod hparams;
+mod keras;
+mod model;
+pub mod picture;
 pub(crate) mod records;
 mod restart;
 mod run;
@@ -15,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 
+pub use model::{graph_of, run_of};
 pub use run::RunReader;
 
 /// What the names of event files contain.

@@ -11,17 +11,23 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::series::{Histograms, LogDamage, LogFault, OtherKind, OtherTag, RunLog, Series};
+use stepscope_trace::series::{
+    BlobPlace, Histogram, Histograms, LogDamage, LogFault, OtherKind, OtherTag, Picture, Pictures, RunLog,
+    Series,
+};
 
 use super::event::{Event, Given, event};
 use super::growth::{Grown, grown};
 use super::records::{Piece, Records};
 use super::restart::{Ends, Replaced, by_time, replace_from, restart};
 use super::shape::{Kept, Shape, note};
+use super::{hparams, model};
 use crate::{Input, ReadError};
 
 /// Maximum number of damaged places to remember; a file of garbage has no end of them.
 const MOST_DAMAGE: usize = 1_000;
+/// Tags with pictures.
+const MOST_PICTURES: usize = 2_000;
 /// A damaged tag that differs from a known one in no more bytes than this is that one.
 const FLIPPED_BYTES: usize = 2;
 
@@ -41,7 +47,10 @@ pub struct RunReader {
     files: Vec<EventFile>,
     numbers: FxHashMap<Box<[u8]>, usize>,
     others: FxHashMap<Box<[u8]>, usize>,
-    histograms: FxHashMap<Box<[u8]>, Kept>,
+    histograms: FxHashMap<Box<[u8]>, Kept<Histogram>>,
+    pictures: FxHashMap<Box<[u8]>, Kept<Picture>>,
+    /// Where the bytes that are being read lie in memory, and where in their file.
+    base: (usize, usize),
     /// The series that the nth value of the last event belonged to: most events name the same tags in the same order.
     usual: Vec<usize>,
     /// The file that wrote each series last.
@@ -105,8 +114,29 @@ impl RunReader {
     }
 
     /// The distributions of one tag.
-    pub fn histograms(&self, tag: &str) -> Option<&Histograms> {
-        self.histograms.get(tag.as_bytes()).map(|kept| &kept.histograms)
+    pub fn histograms(&self, tag: &str) -> Option<&[Histogram]> {
+        self.histograms.get(tag.as_bytes()).map(|kept| &kept.kept[..])
+    }
+
+    /// The pictures of one tag.
+    pub fn pictures(&self, tag: &str) -> Option<&[Picture]> {
+        self.pictures.get(tag.as_bytes()).map(|kept| &kept.kept[..])
+    }
+
+    /// The bytes at a place, from the file as it is now; at most so many.
+    pub fn blob(&self, place: BlobPlace, most: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        let Some(file) = self.files.get(place.file).filter(|_| place.bytes <= most) else { return Ok(None) };
+        let input = Input::open(&file.path)?;
+        let (bytes, _) = input.inflated();
+        let start = usize::try_from(place.at).ok();
+        let end = start.and_then(|start| start.checked_add(usize::try_from(place.bytes).ok()?));
+        Ok(start.zip(end).and_then(|(start, end)| bytes.get(start..end)).map(<[u8]>::to_vec))
+    }
+
+    fn place(&self, file: usize, bytes: &[u8]) -> BlobPlace {
+        let (base, offset) = self.base;
+        let at = bytes.as_ptr().addr().saturating_sub(base).saturating_add(offset);
+        BlobPlace { file, at: at as u64, bytes: bytes.len() as u64 }
     }
 
     /// What the bytes of one file hold.
@@ -142,8 +172,14 @@ impl RunReader {
         log.series.sort_by(|a, b| a.tag.cmp(&b.tag));
         log.others.sort_by(|a, b| a.tag.cmp(&b.tag));
         log.texts.sort_by(|a, b| a.tag.cmp(&b.tag));
-        log.histograms = self.histograms.values().map(|kept| kept.histograms.clone()).collect();
+        let histograms =
+            |kept: &Kept<Histogram>| Histograms { tag: kept.tag.clone(), kept: kept.kept.clone() };
+        log.histograms = self.histograms.values().map(histograms).collect();
         log.histograms.sort_by(|a, b| a.tag.cmp(&b.tag));
+        let pictures = |kept: &Kept<Picture>| Pictures { tag: kept.tag.clone(), kept: kept.kept.clone() };
+        log.pictures = self.pictures.values().map(pictures).collect();
+        log.pictures.sort_by(|a, b| a.tag.cmp(&b.tag));
+        log.graphs.sort_by(|a, b| a.tag.cmp(&b.tag));
     }
 
     /// The series that a damaged tag most likely names.
@@ -195,6 +231,7 @@ impl RunReader {
     /// Takes what bytes hold from a place on, which stand at an offset in a file; returns how far that was read.
     fn take_bytes(&mut self, number: usize, path: &Path, bytes: &[u8], offset: usize, from: usize) -> usize {
         let (mut records, mut sound) = (Records::new(bytes, from), 0_u64);
+        self.base = (bytes.as_ptr().addr(), offset);
         let mut read = from;
         while let Some((at, piece)) = records.next() {
             let fault = match piece {
@@ -261,12 +298,38 @@ impl RunReader {
         if let Some(other) = self.log.others.get_mut(place) {
             other.count += 1;
         }
-        match (kind, shape) {
-            (OtherKind::Histogram, Some(shape)) => {
-                let new = || Kept::new(String::from_utf8_lossy(tag).into_owned(), file);
-                self.histograms.entry(tag.into()).or_insert_with(new).take(file, event, shape);
+        let Some(shape) = shape else { return };
+        let (step, wall_s) = (event.step, event.wall_s);
+        let name = || String::from_utf8_lossy(tag).into_owned();
+        match kind {
+            OtherKind::Histogram => {
+                let make = || Some(Histogram { step, wall_s, buckets: shape.buckets()? });
+                let new = || Kept::new(name(), file);
+                self.histograms.entry(tag.into()).or_insert_with(new).take(file, event, make);
             }
-            (OtherKind::Text, Some(shape)) => note(&mut self.log.texts, event, tag, shape),
+            OtherKind::Text => note(&mut self.log.texts, event, tag, shape),
+            OtherKind::Image if self.pictures.len() < MOST_PICTURES || self.pictures.contains_key(tag) => {
+                let samples: Vec<BlobPlace> =
+                    shape.samples().into_iter().map(|sample| self.place(file, sample)).collect();
+                let make = || (!samples.is_empty()).then_some(Picture { step, wall_s, samples });
+                let new = || Kept::new(name(), file);
+                self.pictures.entry(tag.into()).or_insert_with(new).take(file, event, make);
+            }
+            OtherKind::Graph => {
+                let graph = shape.graph().map(|(form, bytes)| (form, self.place(file, bytes)));
+                model::take_graph(&mut self.log.graphs, name(), graph);
+            }
+            OtherKind::RunMetadata => {
+                if let Shape::Run(bytes) = shape {
+                    let place = self.place(file, bytes);
+                    model::take_run(&mut self.log.recorded, name(), place);
+                }
+            }
+            OtherKind::Hparams => {
+                if let Shape::Hparams(content) = shape {
+                    hparams::take(self.log.hparams.get_or_insert_default(), content);
+                }
+            }
             _ => {}
         }
     }

@@ -1,14 +1,16 @@
-//! Values of event files that are not single numbers: distributions and text.
+//! Values of event files that are not single numbers: distributions, text and pictures.
 //!
 //! TensorFlow 2 and Keras write a distribution as a tensor with a row of lower bound, upper bound and count per bucket;
 //! TensorFlow 1 and PyTorch write upper bounds and counts, where the outermost bounds may be as wide as numbers go.
 
-use stepscope_trace::series::{Bucket, Histogram, Histograms, Note};
+use stepscope_trace::series::{Bucket, GraphForm, Histogram, Note, Picture};
 
 use super::event::{Event, Field, fields, types};
 
-/// Distributions that are kept per tag, at most; from there on every second, every fourth and so on.
-const MOST_KEPT: usize = 512;
+/// Distributions and pictures that are kept per tag, at most; from there on every second, every fourth and so on.
+pub(super) const MOST_KEPT: usize = 512;
+/// Pictures of one tag in one step.
+const MOST_SAMPLES: usize = 16;
 /// Buckets of one distribution, at most. Writers make 30 to a few thousand.
 const MOST_BUCKETS: usize = 8_192;
 /// Characters of a text that are kept.
@@ -19,16 +21,25 @@ const MOST_TEXT: usize = 4_000;
 pub(super) enum Shape<'b> {
     /// A `HistogramProto`.
     Histogram(&'b [u8]),
-    /// A tensor of buckets, or of text.
+    /// A tensor of buckets, of text, or of pictures.
     Tensor(&'b [u8]),
+    /// A `Summary.Image`.
+    Image(&'b [u8]),
+    /// A graph.
+    Graph(GraphForm, &'b [u8]),
+    /// A `RunMetadata`.
+    Run(&'b [u8]),
+    /// What the plugin for hyperparameters wrote.
+    Hparams(&'b [u8]),
 }
 
-impl Shape<'_> {
+impl<'b> Shape<'b> {
     /// Its buckets, empty ones at both ends excluded; `None` if it is no distribution.
     pub(super) fn buckets(self) -> Option<Vec<Bucket>> {
         let mut buckets = match self {
             Shape::Histogram(message) => of_message(message),
             Shape::Tensor(tensor) => of_tensor(tensor)?,
+            _ => return None,
         };
         buckets.retain(|bucket| bucket.count.is_finite() && bucket.from <= bucket.to);
         let filled = |bucket: &Bucket| bucket.count > 0.0;
@@ -37,6 +48,33 @@ impl Shape<'_> {
         buckets.truncate(last + 1);
         buckets.drain(..first);
         Some(buckets)
+    }
+
+    /// Its pictures as they are encoded: TensorFlow 2 writes width, height and the pictures as strings of one tensor; TensorFlow 1
+    /// and PyTorch write one picture as a message.
+    pub(super) fn samples(self) -> Vec<&'b [u8]> {
+        match self {
+            Shape::Image(message) => super::event::bytes_of(message, 4).into_iter().collect(),
+            Shape::Tensor(tensor) => self.strings(tensor).skip(2).take(MOST_SAMPLES).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The strings of a tensor.
+    fn strings(self, tensor: &'b [u8]) -> impl Iterator<Item = &'b [u8]> {
+        fields(tensor).filter_map(|(number, value)| match value {
+            Field::Bytes(text) if number == 8 => Some(text),
+            _ => None,
+        })
+    }
+
+    /// The graph, and how it is written.
+    pub(super) fn graph(self) -> Option<(GraphForm, &'b [u8])> {
+        match self {
+            Shape::Graph(form, bytes) => Some((form, bytes)),
+            Shape::Tensor(tensor) => self.strings(tensor).next().map(|bytes| (GraphForm::Traced, bytes)),
+            _ => None,
+        }
     }
 
     /// Its text: the strings of a tensor, one per line.
@@ -121,10 +159,37 @@ fn elements(kind: u64, content: &[u8]) -> Option<Vec<f64>> {
     }
 }
 
-/// The distributions of a tag while they are read.
-#[derive(Debug, Default)]
-pub(super) struct Kept {
-    pub(super) histograms: Histograms,
+/// Something that was logged in a step.
+pub(super) trait Dated {
+    fn step(&self) -> i64;
+    fn wall_s(&self) -> f64;
+}
+
+impl Dated for Histogram {
+    fn step(&self) -> i64 {
+        self.step
+    }
+
+    fn wall_s(&self) -> f64 {
+        self.wall_s
+    }
+}
+
+impl Dated for Picture {
+    fn step(&self) -> i64 {
+        self.step
+    }
+
+    fn wall_s(&self) -> f64 {
+        self.wall_s
+    }
+}
+
+/// What was logged under a tag while it is read: steps spread evenly over all.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    pub(super) tag: String,
+    pub(super) kept: Vec<T>,
     /// One in this many is kept.
     stride: u64,
     seen: u64,
@@ -132,27 +197,26 @@ pub(super) struct Kept {
     file: usize,
 }
 
-impl Kept {
+impl<T: Dated> Kept<T> {
     pub(super) fn new(tag: String, file: usize) -> Self {
-        Kept { histograms: Histograms { tag, kept: Vec::new() }, stride: 1, seen: 0, file }
+        Kept { tag, kept: Vec::new(), stride: 1, seen: 0, file }
     }
 
     /// Adds what was written in a step. A program that began again replaces what it repeats.
-    pub(super) fn take(&mut self, file: usize, event: &Event, shape: Shape<'_>) {
-        let kept = &mut self.histograms.kept;
+    pub(super) fn take(&mut self, file: usize, event: &Event, make: impl FnOnce() -> Option<T>) {
         if self.file != file {
             self.file = file;
-            kept.retain(|known| known.step < event.step || known.wall_s > event.wall_s);
+            self.kept.retain(|known| known.step() < event.step || known.wall_s() > event.wall_s);
         }
         self.seen += 1;
         if !(self.seen - 1).is_multiple_of(self.stride) {
             return;
         }
-        let Some(buckets) = shape.buckets() else { return };
-        kept.push(Histogram { step: event.step, wall_s: event.wall_s, buckets });
-        if kept.len() >= MOST_KEPT {
+        let Some(made) = make() else { return };
+        self.kept.push(made);
+        if self.kept.len() >= MOST_KEPT {
             let mut place = 0;
-            kept.retain(|_| {
+            self.kept.retain(|_| {
                 place += 1;
                 place % 2 == 1
             });
@@ -225,16 +289,20 @@ mod tests {
     #[test]
     fn many_distributions_are_thinned_evenly() {
         let message = [packed(6, &[0.0, 1.0]), packed(7, &[2.0, 5.0])].concat();
+        let histogram = |event: &Event| {
+            let buckets = Shape::Histogram(&message).buckets()?;
+            Some(Histogram { step: event.step, wall_s: event.wall_s, buckets })
+        };
         let mut kept = Kept::new("weights".to_owned(), 0);
         for step in 0..3_000 {
             let event = Event { step, wall_s: step as f64, ..Event::default() };
-            kept.take(0, &event, Shape::Histogram(&message));
+            kept.take(0, &event, || histogram(&event));
         }
-        let steps: Vec<i64> = kept.histograms.kept.iter().map(|histogram| histogram.step).collect();
+        let steps: Vec<i64> = kept.kept.iter().map(|histogram| histogram.step).collect();
         assert!((MOST_KEPT / 2..MOST_KEPT).contains(&steps.len()), "{}", steps.len());
         assert!(steps.windows(2).all(|pair| pair[1] - pair[0] == steps[1]), "{steps:?}");
         let again = Event { step: 1_000, wall_s: 9_000.0, ..Event::default() };
-        kept.take(1, &again, Shape::Histogram(&message));
-        assert!(kept.histograms.kept.iter().all(|known| known.step <= 1_000), "a restart replaces");
+        kept.take(1, &again, || histogram(&again));
+        assert!(kept.kept.iter().all(|known| known.step <= 1_000), "a restart replaces");
     }
 }

@@ -83,6 +83,8 @@ pub(crate) fn listing(curves: &Curves) -> Value {
             "last_step": log.series.iter().filter_map(|series| series.steps.last().copied()).max(),
             "damage": log.damage.iter().take(5).map(stepscope_results::words::log::damage).collect::<Vec<_>>(),
             "histograms": of_kind(log, OtherKind::Histogram), "images": of_kind(log, OtherKind::Image),
+            "graphs": log.graphs.iter().map(|graph| &graph.tag).collect::<Vec<_>>(),
+            "trial": log.hparams.as_ref().is_some_and(|it| !it.settings.is_empty()),
             "texts": log.texts.iter().map(|note| json!({"tag": note.tag, "step": note.step, "text": note.text})).collect::<Vec<_>>(),
         }));
     }

@@ -1,7 +1,7 @@
 //! Distributions over steps as a heat map: buckets of all kept steps, counted into the same bins.
 
 use serde_json::{Value, json};
-use stepscope_trace::series::{Bucket, Histograms};
+use stepscope_trace::series::{Bucket, Histogram};
 
 use super::{Curves, read};
 use crate::error::Refusal;
@@ -22,7 +22,7 @@ pub(crate) fn heat(curves: &Curves, query: &Query) -> Result<Value, Refusal> {
             json!({"run": id, "tag": tag, "steps": [], "wall_s": [], "low": null, "high": null, "rows": []}),
         );
     };
-    let kept = &histograms.kept;
+    let kept = histograms;
     Ok(json!({
         "run": id, "tag": tag, "low": low, "high": high,
         "steps": kept.iter().map(|it| it.step).collect::<Vec<_>>(),
@@ -32,8 +32,8 @@ pub(crate) fn heat(curves: &Curves, query: &Query) -> Result<Value, Refusal> {
 }
 
 /// The lowest and the highest value of all steps. Bounds without end say nothing about values.
-fn bounds(histograms: &Histograms) -> Option<(f64, f64)> {
-    let buckets = || histograms.kept.iter().flat_map(|it| &it.buckets).filter(|bucket| bucket.count > 0.0);
+fn bounds(histograms: &[Histogram]) -> Option<(f64, f64)> {
+    let buckets = || histograms.iter().flat_map(|it| &it.buckets).filter(|bucket| bucket.count > 0.0);
     let low = buckets().map(|bucket| bucket.from).filter(|bound| bound.is_finite()).min_by(f64::total_cmp)?;
     let high = buckets().map(|bucket| bucket.to).filter(|bound| bound.is_finite()).max_by(f64::total_cmp)?;
     // A single value still needs a bin with a width.
@@ -61,20 +61,18 @@ fn binned(buckets: &[Bucket], low: f64, high: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_trace::series::Histogram;
-
     use super::*;
 
-    fn histograms(buckets: &[(f64, f64, f64)]) -> Histograms {
+    fn histograms(buckets: &[(f64, f64, f64)]) -> Vec<Histogram> {
         let buckets = buckets.iter().map(|&(from, to, count)| Bucket { from, to, count }).collect();
-        Histograms { tag: "w".to_owned(), kept: vec![Histogram { step: 1, wall_s: 0.0, buckets }] }
+        vec![Histogram { step: 1, wall_s: 0.0, buckets }]
     }
 
     #[test]
     fn every_value_is_in_one_bin() {
         let all = histograms(&[(0.0, 3.0, 30.0), (3.0, 3.0, 5.0), (3.0, 64.0, 61.0)]);
         let (low, high) = bounds(&all).unwrap();
-        let bins = binned(&all.kept[0].buckets, low, high);
+        let bins = binned(&all[0].buckets, low, high);
         assert!((bins.iter().sum::<f64>() - 96.0).abs() < 1e-9);
         assert!((bins[0] - 10.0).abs() < 1e-9 && (bins[3] - 6.0).abs() < 1e-9, "{bins:?}");
     }
@@ -84,7 +82,7 @@ mod tests {
         let same = histograms(&[(2.0, 2.0, 7.0)]);
         let (low, high) = bounds(&same).unwrap();
         assert!(low < 2.0 && high > 2.0);
-        assert_eq!(binned(&same.kept[0].buckets, low, high).iter().sum::<f64>(), 7.0);
+        assert_eq!(binned(&same[0].buckets, low, high).iter().sum::<f64>(), 7.0);
         let endless = histograms(&[(f64::NEG_INFINITY, 1.0, 1.0), (1.0, f64::INFINITY, 1.0)]);
         let (low, high) = bounds(&endless).unwrap();
         assert!((low, high) != (f64::NEG_INFINITY, f64::INFINITY) && low < high);

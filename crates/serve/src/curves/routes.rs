@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 
-use super::{Curves, csv, findings, heat, listing, points, profiles, range, state};
+use super::{Curves, csv, findings, heat, listing, model, pictures, points, profiles, range, state, study};
 use crate::answers::heavy;
 use crate::routes::{Answer, App, Asked, Reply, data};
 
@@ -21,6 +21,11 @@ pub(crate) fn router() -> Router<App> {
         .route("/range", data(|asked| Box::pin(range_of(asked))))
         .route("/csv", data(|asked| Box::pin(csv_of(asked))))
         .route("/heat", data(|asked| Box::pin(heat_of(asked))))
+        .route("/pictures", data(|asked| Box::pin(pictures_of(asked))))
+        .route("/picture", data(|asked| Box::pin(picture_of(asked))))
+        .route("/study", data(|asked| Box::pin(study_of(asked))))
+        .route("/graph", data(|asked| Box::pin(graph_of(asked))))
+        .route("/graph/find", data(|asked| Box::pin(found_in_graph(asked))))
         .route("/findings", data(|asked| Box::pin(findings_of(asked))))
         .route("/profiles", data(|asked| Box::pin(profiles_of(asked))))
 }
@@ -80,4 +85,29 @@ async fn findings_of(Asked { app, .. }: Asked) -> Answer {
 async fn profiles_of(Asked { app, .. }: Asked) -> Answer {
     let (curves, files) = (app.store.curves(), app.store.profile_files());
     heavy(move || Ok(Reply::value(&profiles(&curves, &files)))).await
+}
+
+async fn pictures_of(Asked { app, query, .. }: Asked) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || pictures::steps(&curves, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn picture_of(Asked { app, query, .. }: Asked) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || pictures::picture(&curves, &query)).await
+}
+
+async fn study_of(Asked { app, .. }: Asked) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || Ok(Reply::value(&study::study(&curves)))).await
+}
+
+async fn graph_of(Asked { app, query, .. }: Asked) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || model::level(&curves, &query).map(|value| Reply::value(&value))).await
+}
+
+async fn found_in_graph(Asked { app, query, .. }: Asked) -> Answer {
+    let curves = app.store.curves();
+    heavy(move || model::find(&curves, &query).map(|value| Reply::value(&value))).await
 }

@@ -137,7 +137,9 @@ fn a_capture_is_recorded_shown_and_opened() {
 fn a_failure_and_a_cancelled_capture_are_told_and_leave_room_for_the_next() {
     let page = Page::new(true);
     page.post(START);
-    let why = Problem::new(Cause::Nothing, "nothing is listening at localhost:6009").then("refused").then("start it");
+    let why = Problem::new(Cause::Nothing, "nothing is listening at localhost:6009")
+        .then("refused")
+        .then("start it");
     page.go.send(Err(why)).unwrap();
     let end = page.end();
     assert_eq!(end["state"], "failed");
@@ -166,7 +168,14 @@ fn nobody_but_the_page_itself_can_record() {
         ("another name of this machine", with("origin", "http://localhost:6200")),
         ("another name leads here", with("host", "evil.example:6200")),
     ];
-    for origin in ["http://evil.example", "null", "http://127.0.0.1:3000", "https://127.0.0.1:6200", "http://127.0.0.1:6200.evil.example", ""] {
+    for origin in [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:3000",
+        "https://127.0.0.1:6200",
+        "http://127.0.0.1:6200.evil.example",
+        "",
+    ] {
         refused.push(("a foreign origin", with("origin", origin)));
     }
     for action in [START, "/api/record/cancel"] {

@@ -33,6 +33,9 @@ use crate::write_file::save;
 ///
 /// With several paths, runs of the same name are compared with that below the first path: at equal step, at equal time
 /// since the start, and by how long each took to reach a value.
+///
+/// Runs with hyperparameters are listed as trials, with the last value of each metric. Images, graphs, histograms and texts are
+/// named below the table; `stepscope serve` shows them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     stepscope scalars logs/                               all runs and tags\n  \
@@ -72,6 +75,9 @@ pub(crate) struct ScalarsArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "points", "until"])]
     parquet: Option<PathBuf>,
 }
+
+/// Trials in text, unless more are asked for.
+const MOST_TRIALS: usize = 50;
 
 /// A run, and where it was found.
 struct Located {
@@ -139,6 +145,11 @@ impl ScalarsArgs {
         let mut rows = scalars::table(&runs);
         rows.member("pace", scalars::pace_json(&runs, &verdicts));
         rows.member("findings", scalars::findings_json(&runs, &verdicts));
+        rows.member("others", scalars::others_json(&runs));
+        let study = scalars::study(&runs);
+        if !study.trials.is_empty() {
+            rows.member("hyperparameters", scalars::study_json(&study));
+        }
         if several {
             rows.member("comparison", scalars::comparison_json(&compared));
         }
@@ -146,6 +157,12 @@ impl ScalarsArgs {
         if !self.json && !self.csv {
             let mut out = terminal.stdout();
             scalars::write_pace(&runs, &verdicts, terminal.out, &mut out)?;
+            if let Some(trials) = scalars::study_table(&study) {
+                let picked =
+                    trials.pick(&Select { top: self.top, ..Select::default() }, Some(MOST_TRIALS))?;
+                writeln!(out)?;
+                table::write_text(&trials, &picked, terminal.out, &mut out)?;
+            }
             if !compared.is_empty() {
                 let versus = scalars::comparison(&compared);
                 let picked = versus.pick(&Select { top: self.top, ..Select::default() }, versus.top)?;

@@ -70,6 +70,9 @@ pub(crate) struct PlaceArgs {
     load_time: Duration,
 }
 
+/// What records for the page; nothing if it may not.
+type Recorder = Option<Arc<dyn Record>>;
+
 /// When the page needs a token.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum TokenWhen {
@@ -115,7 +118,7 @@ impl ServeArgs {
     }
 
     /// What to serve, and what records. The folder for recordings is served too, or nobody would see them.
-    fn recording(&self) -> Result<(Vec<PathBuf>, Option<Arc<dyn Record>>), Problem> {
+    fn recording(&self) -> Result<(Vec<PathBuf>, Recorder), Problem> {
         let mut paths = self.paths.clone();
         let Some(folder) = &self.record_into else { return Ok((paths, None)) };
         std::fs::create_dir_all(folder).map_err(|error| {
@@ -124,7 +127,8 @@ impl ServeArgs {
                 .then("name a folder that can be written to with --record-into")
         })?;
         let real = |path: &Path| files::canonical(path).ok();
-        let within = |path: &PathBuf| real(folder).zip(real(path)).is_some_and(|(one, all)| one.starts_with(all));
+        let within =
+            |path: &PathBuf| real(folder).zip(real(path)).is_some_and(|(one, all)| one.starts_with(all));
         if !paths.iter().any(within) {
             paths.push(folder.clone());
         }
@@ -141,7 +145,7 @@ impl PlaceArgs {
         &self,
         source: SessionSource,
         fleet: FleetOptions,
-        record: Option<Arc<dyn Record>>,
+        record: Recorder,
     ) -> Result<Server, Failure> {
         let limits = Limits::default();
         let limits = Limits { bytes: self.memory.unwrap_or(limits.bytes), load: self.load_time, ..limits };

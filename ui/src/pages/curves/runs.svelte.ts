@@ -131,6 +131,18 @@ export class Curves {
       .filter(({ tag }) => wanted === null || wanted.test(tag))
       .sort((a, b) => (a.tag < b.tag ? -1 : a.tag > b.tag ? 1 : a.run.id - b.run.id));
   });
+  /** Tags with pictures, each with a run that has it. */
+  pictures = $derived.by(() => {
+    const wanted = pattern(this.tagText);
+    return this.active
+      .flatMap((run) => run.images.map((tag) => ({ tag, run })))
+      .filter(({ tag }) => wanted === null || wanted.test(tag))
+      .sort((a, b) => (a.tag < b.tag ? -1 : a.tag > b.tag ? 1 : a.run.id - b.run.id));
+  });
+  /** Graphs of the shown runs. */
+  graphs = $derived(this.active.flatMap((run) => run.graphs.map((tag) => ({ tag, run }))));
+  /** Are there trials with hyperparameters? */
+  trials = $derived(this.active.some((run) => run.trial));
   /** The latest texts of the shown runs. */
   texts = $derived.by(() => {
     const wanted = pattern(this.tagText);

@@ -24,6 +24,10 @@ export interface CurveRun {
   /** Tags with distributions and with pictures. */
   histograms: string[];
   images: string[];
+  /** Tags with graphs. */
+  graphs: string[];
+  /** Does it have hyperparameters? */
+  trial: boolean;
   /** The latest text of each tag. */
   texts: { tag: string; step: number; text: string }[];
 }
@@ -80,4 +84,72 @@ export interface RangeRow {
   max_step: number | null;
   mean: number | null;
   seconds: number | null;
+}
+
+/** The steps of a tag that have pictures, and how many each has. */
+export interface PictureSteps {
+  steps: number[];
+  wall_s: number[];
+  samples: number[];
+}
+
+export type Setting = number | string | boolean | null;
+
+export interface Trial {
+  run: string;
+  run_id: number;
+  status: "success" | "failure" | "running" | null;
+  /** In the order of the study's settings and metrics. */
+  settings: Setting[];
+  metrics: (number | null)[];
+}
+
+/** All runs with hyperparameters. */
+export interface Study {
+  settings: string[];
+  metrics: string[];
+  trials: Trial[];
+  /** Trials that are not listed. */
+  more: number;
+}
+
+export interface GraphNode {
+  name: string;
+  /** Its name without that of the scope above it. */
+  title: string;
+  /** Its operation; empty for a scope that is no node. */
+  op: string;
+  device: string;
+  /** Nodes at and below it. */
+  nodes: number;
+  children: number;
+  params: number | null;
+  micros: number | null;
+  flops: number | null;
+}
+
+interface Outside {
+  total: number;
+  nodes: { name: string; count: number }[];
+}
+
+/** One level of a graph: the children of a scope. */
+export interface GraphLevel {
+  under: GraphNode | null;
+  total: number;
+  cut: boolean;
+  damage: number;
+  timed: boolean;
+  children: GraphNode[];
+  more: number;
+  /** From child to child, by place, and how many connections each stands for. */
+  edges: [number, number, number][];
+  inputs: Outside;
+  users: Outside;
+  ops: { op: string; count: number }[];
+}
+
+export interface GraphHits {
+  total: number;
+  hits: GraphNode[];
 }

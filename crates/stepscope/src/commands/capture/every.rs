@@ -79,8 +79,7 @@ pub(super) fn watch(
 fn add(keep: &mut Keep, session: WrittenSession, terminal: &Terminal) {
     if let Err(error) = keep.add(session) {
         let problem = Problem::new(Cause::Nothing, "an old session of this run could not be removed");
-        terminal
-            .report(&problem.then(error.to_string()).then("remove it by hand to stay within the budget"));
+        terminal.report(&problem.then(error.to_string()).then("remove it by hand to stay within the budget"));
     }
 }
 

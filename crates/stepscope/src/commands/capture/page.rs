@@ -46,7 +46,9 @@ impl Record for FromPage {
     fn record(&self, wish: &RecordWish, listener: &RecordListener) -> Result<PathBuf, Problem> {
         let hosts = hosts(&wish.address)?;
         let (recorder, stopper) = Recorder::stoppable().map_err(|error| {
-            Problem::new(Cause::Nothing, "the recording cannot start").then(error.to_string()).then("try again")
+            Problem::new(Cause::Nothing, "the recording cannot start")
+                .then(error.to_string())
+                .then("try again")
         })?;
         listener.at_cancel(move || stopper.stop());
         let told = OnPage { listener: listener.clone(), looking: Mutex::default() };
@@ -84,7 +86,9 @@ impl Record for FromPage {
 /// The processes that a text names.
 fn hosts(text: &str) -> Result<Vec<Address>, Problem> {
     let wrong = |why: String| {
-        Problem::new(Cause::Usage, "the address cannot be used").then(why).then("give a host and a port, such as localhost:6009")
+        Problem::new(Cause::Usage, "the address cannot be used")
+            .then(why)
+            .then("give a host and a port, such as localhost:6009")
     };
     let mut all: Vec<Address> = Vec::new();
     for part in text.split_whitespace() {
@@ -101,7 +105,8 @@ fn hosts(text: &str) -> Result<Vec<Address>, Problem> {
 }
 
 /// What to do where the command line would name its options.
-const ENDED: &str = "let the program run longer, or record its first steps: start again without “until steady”";
+const ENDED: &str =
+    "let the program run longer, or record its first steps: start again without “until steady”";
 
 fn advice(error: &CaptureError) -> Option<&'static str> {
     match error {
@@ -117,7 +122,9 @@ fn advice(error: &CaptureError) -> Option<&'static str> {
         CaptureError::Empty => Some(
             "check that the loop is running and not blocked; record longer, or choose “until steady” to wait for steps",
         ),
-        CaptureError::TooLarge { .. } => Some("record a shorter time, or use `stepscope capture` with --max-size"),
+        CaptureError::TooLarge { .. } => {
+            Some("record a shorter time, or use `stepscope capture` with --max-size")
+        }
         CaptureError::TimedOut { .. } => Some(
             "large profiles take long to collect: record a shorter time, or use `stepscope capture` with --timeout 15m",
         ),

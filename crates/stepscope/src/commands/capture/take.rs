@@ -135,11 +135,7 @@ impl Taker<'_> {
     }
 
     fn remark_on(&self, session: &WrittenSession, report: &Report, terminal: &Terminal) {
-        terminal.remark(&render::what_came(
-            &session.path.display().to_string(),
-            session.bytes(),
-            report,
-        ));
+        terminal.remark(&render::what_came(&session.path.display().to_string(), session.bytes(), report));
         for remark in render::what_to_change(report, self.duration.as_secs_f64() * 1e3) {
             terminal.remark(&remark);
         }
