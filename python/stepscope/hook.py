@@ -24,12 +24,13 @@ import threading
 import time
 
 record = sys.modules.get("_stepscope_record")
-if record is None:  # imported from the package, as in a notebook
-    from . import record
+memory = sys.modules.get("_stepscope_memory")
+if record is None or memory is None:  # imported from the package, as in a notebook
+    from . import memory, record
 
 now_ns = time.perf_counter_ns
 OWN_FILE = os.path.abspath(__file__)
-record._OWN_FILES.update((OWN_FILE, __file__))  # type: ignore[union-attr]
+record._OWN_FILES.update((OWN_FILE, __file__, memory.__file__))  # type: ignore[union-attr]
 
 
 # --- Steps -----------------------------------------------------------------------------------------------------------
@@ -190,11 +191,12 @@ class Loop:
 
 
 def rank_of(environment):
-    """The rank of this process and the number of ranks, as launchers set them."""
+    """The rank of this process, the number of ranks, and the name of a task, as launchers set them."""
     for rank, world in (
         ("RANK", "WORLD_SIZE"),
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         ("PMI_RANK", "PMI_SIZE"),
+        ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
         ("SLURM_PROCID", "SLURM_NTASKS"),
     ):
         try:
@@ -202,7 +204,24 @@ def rank_of(environment):
         except (KeyError, ValueError):
             continue
         if count > 1:
-            return number, count
+            return number, count, None
+    return rank_of_task(environment.get("TF_CONFIG"))
+
+
+def rank_of_task(text):
+    """The same from TF_CONFIG; with parameter servers, workers do not step together and have no ranks."""
+    try:
+        config = json.loads(text)
+        cluster, job, number = config["cluster"], config["task"]["type"], int(config["task"]["index"])
+        jobs = [(name, len(cluster[name])) for name in ("chief", "master", "worker") if name in cluster]
+    except (KeyError, TypeError, ValueError):
+        return None
+    before = 0
+    for name, count in jobs:
+        if name == job and number < count and "ps" not in cluster:
+            world = sum(count for _, count in jobs)
+            return (before + number, world, "{}{}".format(job, number)) if world > 1 else None
+        before += count
     return None
 
 
@@ -210,7 +229,8 @@ class Recorder:
     """Waits for steady steps, records a window of them, and writes it when it closes.
 
     A first, short window opens early: a script may end after ten steps, or be killed. The window of the steady state replaces
-    it. Ranks of one job agree on the first step and the number of steps of each window by a file.
+    it. Ranks of one job agree on the first step and the number of steps of each window: by a file, if one `stepscope run`
+    started them; else by round numbers, which all ranks arrive at because they step together.
     """
 
     STEPS, SECONDS, FEWEST = 20, 2.0, 3
@@ -220,6 +240,8 @@ class Recorder:
     LONGEST = 90.0  # s, after which one complete step is enough
     KEPT = 100000  # durations of steps
     SHORT, ENOUGH = 0.0025, 2000  # s; steps
+    ROUND = 25  # windows of ranks begin at a multiple of this
+    LENGTHS = (20, 12, 8, 5, 3)  # windows of ranks have one of these numbers of steps
 
     def __init__(self, folder, loop, options):
         self.folder = folder
@@ -237,6 +259,7 @@ class Recorder:
         self._at_exit = False
         self._written = None
         self._lock = threading.Lock()
+        self.memory = memory.Keeper(options.get("memory", True), record._framework_name, self._out_of_memory)
 
     def _reset(self):
         self._last = None
@@ -255,6 +278,7 @@ class Recorder:
         """Another source of steps is better than the one before: what was measured so far is of no use."""
         if self.state == "waiting":
             self._reset()
+            self.memory.restarted()
             self._kept, self._unwritten = 0, []
             self._say_file("steps", "", "w")
 
@@ -275,6 +299,7 @@ class Recorder:
         return statistics.median(self._recent[-10:]) if self._recent else 0.0
 
     def _boundary(self, number, at):
+        self.memory.step_begins(number)
         if self._first_at is None:
             self._first_at = at
             self._register()
@@ -349,9 +374,13 @@ class Recorder:
         pace = self._pace()
         if pace > 0:
             steps = max(self.FEWEST, min(steps, int(self.SECONDS / pace)))
-        ahead = 2 if self.rank is not None else 1
+        start = number + 1
+        if self.rank is not None:
+            steps = next(length for length in self.LENGTHS if length <= steps)
+            # The first window begins as soon as all can have read the plan.
+            start = number + 2 if early else (number + 1 + self.ROUND) // self.ROUND * self.ROUND
         plan = {
-            "start": number + ahead,
+            "start": start,
             "steps": steps,
             "early": early,
             "session": time.strftime("%Y_%m_%d_%H_%M_%S"),
@@ -398,6 +427,7 @@ class Recorder:
     def _open(self, number, at, thread=None):
         self._part = os.path.join(self.into, ".part.{}.{}".format(os.getpid(), self.windows))
         self._say("recording")
+        self.memory.window_begins()
         if thread is None:
             self._finish_work()
         quietly(lambda: self._framework.start(self._part, False))
@@ -497,13 +527,7 @@ class Recorder:
 
     def _keep(self, plan, why, steps):
         profiles = record._profiles_in(self._part)
-        name = socket.gethostname()
-        session = plan["session"]
-        if self.rank is not None:
-            name = "{}.rank{}".format(name, self.rank[0])
-        else:
-            session = "{}_{}".format(session, os.getpid())
-        place = os.path.join(self.into, "plugins", "profile", session)
+        place, name = self._place(plan["session"])
         while self.rank is None and place != self._written and os.path.exists(place):
             place += "_"  # two windows within a second
         os.makedirs(place, exist_ok=True)
@@ -514,6 +538,7 @@ class Recorder:
             versions=versions(),
             rank=self.rank and self.rank[0],
             world=self.rank and self.rank[1],
+            task=self.rank and self.rank[2],
             window={"first_step": self.first, "steps": steps, "early": plan["early"], "ended_by": why},
             steps=None if why == "time" else {
                 "source": self.loop.source,
@@ -525,17 +550,44 @@ class Recorder:
                 "times": [at - origin for at in self.times],
             },
             problems=self.problems,
+            memory=self.memory.devices(),
         )
         if profiles:
             file = os.path.basename(profiles[-1])
             ending = next(ending for ending in record._PROFILE_ENDINGS if file.endswith(ending))
             # The name of PyTorch's files has a time in it.
             stamp = ".{}".format(time.time_ns() // 1000000) if "trace.json" in ending else ""
+            self._forget_profiles(place, name)
             shutil.move(profiles[-1], os.path.join(place, name + stamp + ending))
         record._write_json(os.path.join(place, name + ".host.json"), document)
+        self.memory.window_ends(place, name, why == "complete")
         if self._written is not None and self._written != place:
             self._forget(self._written, name)
         self._written = place
+
+    def _place(self, session):
+        """The folder of a session, and how this process' files in it begin."""
+        name = socket.gethostname()
+        if self.rank is not None:
+            number, _, task = self.rank
+            name = task or "{}.rank{}".format(name, number)
+        else:
+            session = "{}_{}".format(session, os.getpid())
+        return os.path.join(self.into, "plugins", "profile", session), name
+
+    def _out_of_memory(self):
+        """A device has no memory left: what holds it is saved beside the last window, or alone."""
+        place, name = self._place(time.strftime("%Y_%m_%d_%H_%M_%S"))
+        place = self._written or place
+        if self.memory.save_failure(place, name):
+            self._written = place
+            self._say(self.state)
+
+    def _forget_profiles(self, place, name):
+        """Removes the profile of the early window, if both windows ended within one second."""
+        for file in os.listdir(place):
+            if file.startswith(name + ".") and file.endswith(record._PROFILE_ENDINGS):
+                os.remove(os.path.join(place, file))
 
     def _forget(self, place, name):
         """Removes the early window of this process; other ranks remove their own."""
@@ -564,6 +616,7 @@ class Recorder:
 
     def exit(self):
         """The program ends, by itself or by an exception."""
+        self.memory.exit()
         if self.state == "recording":
             self._guarded_close("exit")
         elif self.state == "timed":
@@ -843,6 +896,10 @@ def patch_torch_loader(module):
     fetches(module._BaseDataLoaderIter, lambda iterator: kind_of(getattr(iterator, "_dataset", None)))
 
 
+def patch_torch_cuda(module):
+    _recorder.memory.watch_torch(module)
+
+
 def patch_torch_optimizer(module):
     def after_step(optimizer, arguments, keywords):
         if _loop.ours("update"):
@@ -1045,6 +1102,7 @@ def patch_jitted():
 
 
 PATCHES = (
+    ("torch.cuda", patch_torch_cuda),
     ("torch.utils.data.dataloader", patch_torch_loader),
     ("torch.optim.optimizer", patch_torch_optimizer),
     ("torch.autograd", patch_torch_autograd),

@@ -45,7 +45,7 @@ pub struct Report {
     pub clocks: Option<Clocks>,
     /// The run whose curves lie beside the profile.
     pub run: Option<LoggedRun>,
-    /// What a recording of memory alone shows, in one line.
+    /// Who holds memory, in one line; `None` if no source is about memory.
     pub memory: Option<String>,
     /// A typical step of the host that limits the run, for pages; `None` if nobody asked for it.
     pub picture: Option<StepPicture>,

@@ -55,6 +55,8 @@ pub struct Verdict {
     pub line: Option<String>,
     /// What to do first.
     pub advice: Option<String>,
+    /// Who holds memory, in one line, if that was recorded.
+    pub memory: Option<String>,
     /// True if stepscope recorded it by itself, without a change to the program.
     pub unasked: bool,
 }

@@ -98,8 +98,8 @@ fn merge(
     let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
     let facts = Facts::of(Session::finish(partials).ok_or_else(nothing)?);
-    let about_memory = sources.iter().all(|source| source.format.delivers == Delivers::Memory);
-    let memory = about_memory.then(|| stepscope_results::views::memory::headline(&facts.memory));
+    let about_memory = sources.iter().any(|source| source.format.delivers == Delivers::Memory);
+    let memory = about_memory.then(|| stepscope_results::views::memory::summary(&facts.memory));
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {
         missed(covers)?;
     }

@@ -13,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 #: Modules to patch as soon as they are loaded, before the program can take names out of them.
 WATCHED = frozenset(
     (
+        "torch.cuda",
         "torch.utils.data.dataloader",
         "torch.optim.optimizer",
         "torch.autograd",
@@ -89,7 +90,9 @@ def hook_loader(folder):
             import importlib.util
 
             modules = []
-            names = ["record", "turns", "hook"] if os.environ.get("STEPSCOPE_TURNS") else ["record", "hook"]
+            names = ["record", "memory", "hook"]
+            if os.environ.get("STEPSCOPE_TURNS"):
+                names.insert(1, "turns")
             for part in names:
                 name, file = "_stepscope_" + part, part + ".py"
                 module = sys.modules.get(name)

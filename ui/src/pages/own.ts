@@ -22,6 +22,7 @@ const OWN: Record<string, () => Promise<{ default: unknown }>> = {
   hlo_modules: () => import("./programs/Programs.svelte"),
   input: () => import("./input/Input.svelte"),
   memory: () => import("./memory/Memory.svelte"),
+  ranks: () => import("./ranks/Ranks.svelte"),
   scopes: () => import("./scopes/Scopes.svelte"),
   model: () => import("./model/Model.svelte"),
   devices: () => import("./devices/Devices.svelte"),

@@ -108,12 +108,21 @@ export interface InputMembers extends Habits {
   batch_size: number | null;
 }
 
+/** All ranks of a job in all steps, in milliseconds by rank and step. */
+export interface RankMap {
+  steps: number[];
+  ranks: string[];
+  waiting_ms: number[][];
+  late_ms: number[][];
+}
+
 /** What a view's answer has besides its table, by the view's name. */
 export interface ViewMembers {
   devices: { gaps?: DeviceGap[]; gauges?: GpuSamples[]; peaks?: DevicePeaks[] };
   inference: { histogram?: LatencyBin[]; slowest?: SlowestRequest | null };
   input: InputMembers;
   memory: { allocators: Allocator[] };
+  ranks: { map?: RankMap | null };
   scopes: { steps: number | null };
   steps: { mean_ms: number | null; p90_ms: number | null; host?: string };
 }

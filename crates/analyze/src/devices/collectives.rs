@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::states::host_collectives::group_size;
 
 use clock::{Clocks, clocks_of};
-pub use meetings::{HeldStep, RankRun, RankWaiting, Waiting};
+pub use meetings::{HeldStep, RankRun, RankWaiting, StepWaits, Waiting};
 use meetings::{shared, split};
 
 /// Number of collectives kept per rank; later ones are ignored. Enough for thousands of steps, in a megabyte or

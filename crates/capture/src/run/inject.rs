@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("hook.py", include_str!("../../python/hook.py")),
     ("record.py", include_str!("../../python/record.py")),
     ("turns.py", crate::turns::MODULE.1),
+    ("memory.py", include_str!("../../python/memory.py")),
 ];
 /// Names the folder to the hook; its folder in `PYTHONPATH` is the other variable that a command gets.
 const VARIABLE: &str = "STEPSCOPE_RUN";
@@ -45,8 +46,8 @@ pub(crate) struct Injection {
 /// What the hook is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To record a program from its start.
-    Recording,
+    /// To record a program from its start, and who holds its memory if that is wanted.
+    Recording { memory: bool },
     /// To record one window of a program that runs already, and to leave it as it was.
     OneWindow,
     /// To let programs take turns.
@@ -97,8 +98,11 @@ impl Injection {
         for (name, text) in FILES {
             fs::write(injection.folder.join(name), text)?;
         }
-        let options =
-            json!({ "into": injection.into.to_string_lossy(), "once": purpose == Purpose::OneWindow });
+        let options = json!({
+            "into": injection.into.to_string_lossy(),
+            "once": purpose == Purpose::OneWindow,
+            "memory": purpose == Purpose::Recording { memory: true },
+        });
         fs::write(injection.folder.join("options.json"), options.to_string())?;
         Ok(injection)
     }
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn the_folder_is_private_and_goes_away_with_all_that_is_in_it() {
         let into = tempfile::tempdir().unwrap();
-        let injection = Injection::new(&into.path().join("logs"), Purpose::Recording).unwrap();
+        let injection = Injection::new(&into.path().join("logs"), Purpose::Recording { memory: true }).unwrap();
         let folder = injection.folder.clone();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(folder.join("sitecustomize.py").is_file() && folder.join("hook.py").is_file());
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn what_programs_report_is_read_and_what_is_damaged_is_not() {
         let into = tempfile::tempdir().unwrap();
-        let injection = Injection::new(into.path(), Purpose::Recording).unwrap();
+        let injection = Injection::new(into.path(), Purpose::Recording { memory: true }).unwrap();
         let write = |name: &str, text: &str| fs::write(injection.folder.join(name), text).unwrap();
         write("python.7", "3.11.7");
         write(

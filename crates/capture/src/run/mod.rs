@@ -73,6 +73,8 @@ pub struct Options {
     pub profile: Option<ProfileRequest>,
     /// Where Python programs record themselves; `None` leaves them alone.
     pub inject: Option<PathBuf>,
+    /// Whether these recordings say who holds device memory.
+    pub memory: bool,
     /// Called with what Python programs report, about once per second while it changes.
     pub progress: Option<fn(&Following)>,
     /// Location of NVIDIA's library.
@@ -185,10 +187,11 @@ impl Inside {
     /// Where a folder cannot be made, the command runs all the same.
     fn new(options: &Options) -> Inside {
         let into = options.inject.as_deref();
+        let purpose = inject::Purpose::Recording { memory: options.memory };
         let closed = closing_option(&options.command).is_some();
         Inside {
             injection: into
-                .and_then(|into| inject::Injection::new(into, inject::Purpose::Recording).ok())
+                .and_then(|into| inject::Injection::new(into, purpose).ok())
                 .map(Arc::new),
             on_demand: into.filter(|_| closed).and_then(|into| on_demand::OnDemand::start(into).ok()),
         }

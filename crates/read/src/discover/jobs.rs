@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use stepscope_trace::{Delivers, Time, Trace, TrackKind};
 
 use super::recognise::reader_of;
-use super::{SessionFiles, is_session_folder, join, newest_first};
+use super::{ProfileFile, SessionFiles, is_session_folder, join, newest_first};
 use crate::input::Input;
 use crate::{Progress, Recorded};
 
@@ -68,9 +68,8 @@ pub(super) fn joined(sessions: Vec<SessionFiles>) -> Vec<SessionFiles> {
 fn near(sessions: &[SessionFiles]) -> Vec<usize> {
     let fits = |session: &SessionFiles| {
         is_session_folder(&session.folder)
-            && session.files.iter().all(|file| {
-                file.format.delivers == Delivers::Timeline && file.bytes <= LARGEST && file.path.is_file()
-            })
+            && timelines(session).next().is_some()
+            && timelines(session).all(|file| file.bytes <= LARGEST && file.path.is_file())
     };
     let mut stops: Vec<(u64, usize)> = sessions
         .iter()
@@ -88,6 +87,11 @@ fn near(sessions: &[SessionFiles]) -> Vec<usize> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The files that show what ran when; samples and snapshots of memory may lie beside them.
+fn timelines(session: &SessionFiles) -> impl Iterator<Item = &ProfileFile> {
+    session.files.iter().filter(|file| file.format.delivers == Delivers::Timeline)
 }
 
 /// The second in which a session stopped: its name, else when its files were written.
@@ -111,7 +115,7 @@ struct Signs {
 
 impl Signs {
     fn of(session: &SessionFiles) -> Option<Self> {
-        let file = session.files.first()?;
+        let file = timelines(session).next()?;
         let (reader, _) = reader_of(&file.path).ok()?;
         let input = Input::open(&file.path).ok()?;
         let time = reader?.recorded(&input)?;

@@ -1,6 +1,8 @@
-//! What the processes of a job are called. A file that was captured from a port is named after its address, which says
-//! nothing about its part. TensorFlow names both tasks in every tensor that travels between processes, so that a look at
-//! the file's text tells worker, parameter server and coordinator apart, and threads of a tf.data service give it away.
+//! What the processes of a job are called. A file that was captured from a port is named after its address, and files that
+//! several processes of a machine wrote themselves after the machine, which says nothing about their part. TensorFlow names
+//! both tasks in every tensor that travels between processes, so that a look at the file's text tells worker, parameter
+//! server and coordinator apart; a worker of a collective job names its own devices alone; and threads of a tf.data service
+//! give it away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +29,11 @@ enum Part {
 
 /// Names the files of a session by their parts, where their own names are addresses or numbers.
 pub(super) fn name_parts(session: &mut SessionFiles) {
-    let nameless = |file: &ProfileFile| is_address(&file.host) && file.format.delivers == Delivers::Timeline;
+    let repeated = repeated(session);
+    let nameless = |file: &ProfileFile| {
+        let says_nothing = is_address(&file.host) || repeated.contains(bare(&file.host));
+        says_nothing && file.format.delivers == Delivers::Timeline
+    };
     if session.files.len() < 2 || !session.files.iter().any(nameless) {
         return;
     }
@@ -74,6 +80,19 @@ fn is_address(host: &str) -> bool {
     })
 }
 
+/// A name without the number that tells files of one machine apart: `vm (2)`.
+fn bare(host: &str) -> &str {
+    let number = |end: &str| end.strip_suffix(')').is_some_and(|end| end.bytes().all(|byte| byte.is_ascii_digit()));
+    host.rsplit_once(" (").filter(|(_, end)| number(end)).map_or(host, |(bare, _)| bare)
+}
+
+/// Names that several files of the session share.
+fn repeated(session: &SessionFiles) -> BTreeSet<String> {
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    session.files.iter().for_each(|file| *times.entry(bare(&file.host)).or_default() += 1);
+    times.into_iter().filter(|(_, times)| *times > 1).map(|(name, _)| name.to_owned()).collect()
+}
+
 fn part_of(file: &[u8]) -> Option<Part> {
     let has = |text: &str| memchr::memmem::find(file, text.as_bytes()).is_some();
     if has("tf_data_service_") || has("tf_data_standalone") {
@@ -82,29 +101,51 @@ fn part_of(file: &[u8]) -> Option<Part> {
     if has("GetDataServiceElement") {
         return Some(Part::Trainer);
     }
-    if !has("GrpcWorkerEnv") {
+    let collective = has("CollectiveExecutor::");
+    if !collective && !has("GrpcWorkerEnv") {
         return None;
     }
-    sender(file).or_else(|| {
-        let calls = has("TFE_Py_Execute") && !has("ExecutorState::Process") && !has("CollectiveExecutor::");
+    sender(file).or_else(|| own_task(file).filter(|_| collective)).or_else(|| {
+        let calls = has("TFE_Py_Execute") && !has("ExecutorState::Process") && !collective;
         calls.then_some(Part::Caller)
     })
 }
 
-/// The task that most tensors between processes are sent from: `/job:worker/replica:0/task:1/…;…;/job:ps/…`.
-fn sender(file: &[u8]) -> Option<Part> {
-    const JOB: &[u8] = b"/job:";
+/// The only task of a cluster whose devices a file names: `/job:worker/replica:0/task:1/device:CPU:0`. A program outside of
+/// a cluster calls its job `localhost`.
+fn own_task(file: &[u8]) -> Option<Part> {
+    let mut own = None;
+    for at in memchr::memmem::find_iter(file, JOB) {
+        let Some((job, number)) = task(text_at(file, at)) else { continue };
+        let found = Part::Task(job, number);
+        if own.as_ref().is_some_and(|own| *own != found) {
+            return None;
+        }
+        own = Some(found);
+    }
+    own.filter(|own| !matches!(own, Part::Task(job, _) if job == "localhost"))
+}
+
+const JOB: &[u8] = b"/job:";
+
+/// The text that begins here; empty if it is none.
+fn text_at(file: &[u8], at: usize) -> &str {
     /// Names of tensors are shorter.
     const LONGEST: usize = 400;
+    let text = &file[at..file.len().min(at + LONGEST)];
+    let end = text.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(text.len());
+    std::str::from_utf8(&text[..end]).unwrap_or_default()
+}
+
+/// The task that most tensors between processes are sent from: `/job:worker/replica:0/task:1/…;…;/job:ps/…`.
+fn sender(file: &[u8]) -> Option<Part> {
     let mut tasks: BTreeMap<(String, u64), u64> = BTreeMap::new();
     let mut skip = 0;
     for at in memchr::memmem::find_iter(file, JOB) {
         if at < skip {
             continue;
         }
-        let text = &file[at..file.len().min(at + LONGEST)];
-        let end = text.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(text.len());
-        let Ok(text) = std::str::from_utf8(&text[..end]) else { continue };
+        let text = text_at(file, at);
         let mut pieces = text.split(';');
         let (from, to) = (pieces.next().and_then(task), pieces.nth(1).and_then(task));
         if let (Some(from), Some(to)) = (from, to) {
@@ -122,7 +163,10 @@ fn task(device: &str) -> Option<(String, u64)> {
     let value = |name: &str| device.split('/').find_map(|part| part.strip_prefix(name)?.strip_prefix(':'));
     let job =
         value("job").filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
-    Some((job.to_owned(), value("task")?.parse().ok()?))
+    // Other bytes of the file may follow the name of a device.
+    let number = value("task")?;
+    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+    Some((job.to_owned(), number.get(..digits)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -139,8 +183,18 @@ mod tests {
         assert_eq!(part_of(&file("TFE_Py_ExecuteCancelable")), Some(Part::Caller));
         assert_eq!(part_of(&file("TFE_Py_ExecuteCancelable ExecutorState::Process")), None);
         assert_eq!(part_of(&file("/job:worker/replica:0/task:1")), None);
+        let worker = "CollectiveExecutor::CompleteParams\u{2})/job:worker/replica:0/task:1/device:CPU:0*\u{1}";
+        assert_eq!(part_of(&file(worker)), Some(Part::Task("worker".into(), 1)));
+        assert_eq!(part_of(&file(&worker.replace("job:worker", "job:localhost"))), None);
+        let both = format!("{worker}/job:worker/replica:0/task:0/device:CPU:0");
+        assert_eq!(part_of(&file(&both)), None, "two tasks: its own is not known");
         assert_eq!(part_of(b"tf_data_service_fcfs_prefetch_thread/1"), Some(Part::DataWorker));
         assert_eq!(part_of(b""), None);
+    }
+
+    #[test]
+    fn files_of_one_machine_share_its_name() {
+        assert_eq!((bare("vm (2)"), bare("vm"), bare("vm (a)")), ("vm", "vm", "vm (a)"));
     }
 
     #[test]

@@ -71,13 +71,15 @@ struct Job {
 
 impl Job {
     fn of(session: &SessionFiles) -> Self {
-        let origins: Vec<FileOrigin> = session.files.iter().map(FileOrigin::in_full).collect();
+        // What was sampled beside a timeline says nothing about its job.
+        let timelines = || session.files.iter().filter(|file| file.format.delivers == Delivers::Timeline);
+        let origins: Vec<FileOrigin> = timelines().map(FileOrigin::in_full).collect();
         let times: Option<Vec<Recorded>> = origins.iter().map(FileOrigin::recorded).collect();
         let in_folder = super::is_session_folder(&session.folder);
         Job {
             time: times.and_then(|times| times.into_iter().reduce(hull)),
             ranks: origins.iter().filter_map(|origin| Some((origin.rank?, origin.world_size))).collect(),
-            hosts: session.files.iter().map(|file| file.host.clone()).collect(),
+            hosts: timelines().map(|file| file.host.clone()).collect(),
             folders: in_folder.then(|| session.name.clone()).into_iter().collect(),
         }
     }

@@ -79,6 +79,9 @@ impl Page<'_> {
         if let Some(usage) = words::usage(report) {
             self.labelled("of peak", &usage)?;
         }
+        if let Some(memory) = report.memory.as_ref().filter(|_| report.has_timeline()) {
+            self.labelled("memory", memory)?;
+        }
         match words::other_sessions(report) {
             Some(note) => self.labelled("session", &note),
             None => Ok(()),

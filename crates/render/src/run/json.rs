@@ -31,7 +31,7 @@ pub fn write_json(page: &RunPage, out: &mut dyn Write) -> io::Result<()> {
         "hints": page.hints.iter().map(hint).collect::<Vec<_>>(),
         "verdict": page.verdict.as_ref().map(|verdict| json!({
             "id": verdict.id, "summary": verdict.sentence, "profile": verdict.path, "line": verdict.line,
-            "advice": verdict.advice,
+            "advice": verdict.advice, "memory": verdict.memory,
         })),
     });
     serde_json::to_writer_pretty(&mut *out, &value)?;

@@ -89,8 +89,17 @@ fn first_answer(verdict: &Verdict) -> Vec<(&'static str, String)> {
     let place = verdict.line.as_ref().map_or(String::new(), |line| format!("{line}: "));
     let mut lines = vec![("verdict", format!("{place}{}", verdict.sentence))];
     lines.extend(verdict.advice.as_ref().map(|advice| ("do", advice.clone())));
-    lines.push(("recording", format!("{} (stepscope report, serve or compare)", verdict.path)));
+    lines.extend(verdict.memory.as_ref().map(|memory| ("allocated", memory.clone())));
+    lines.push(("recording", format!("{} (stepscope {})", verdict.path, commands(verdict))));
     lines
+}
+
+/// What to do with the recording.
+fn commands(verdict: &Verdict) -> &'static str {
+    match verdict.memory {
+        Some(_) => "report, memory, serve or compare",
+        None => "report, serve or compare",
+    }
 }
 
 fn not_recorded(why: &NotRecorded) -> String {

@@ -4,6 +4,8 @@ pub mod change;
 mod growth;
 mod rows;
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use stepscope_analyze::memory::{
     Allocator, At, HeldAt, Live, Memory, MemoryPartial, OutOfMemory, RoleSource, held_at,
@@ -230,8 +232,27 @@ fn held_member(held: &HeldAt) -> serde_json::Value {
     })
 }
 
+/// The answer in one line, with the line of the program that holds the most.
+pub fn summary(memory: &Memory) -> String {
+    let headline = headline(memory);
+    let Some(first) = memory.allocators.first().filter(|first| first.peak > 0) else { return headline };
+    let mut lines: BTreeMap<&str, i64> = BTreeMap::new();
+    for live in &first.at_peak {
+        if let Some(line) = &live.line {
+            *lines.entry(line).or_default() += live.bytes;
+        }
+    }
+    match lines.into_iter().max_by_key(|(_, held)| *held) {
+        Some((line, held)) => {
+            let share = percent(held as f64 / first.peak as f64);
+            format!("{headline}; the largest part, {} ({share}), is from {line}", bytes(held as f64))
+        }
+        None => headline,
+    }
+}
+
 /// The answer in one line.
-pub fn headline(memory: &Memory) -> String {
+fn headline(memory: &Memory) -> String {
     let Some(first) = memory.allocators.first() else {
         return "No allocations were recorded; memory is unknown".to_owned();
     };

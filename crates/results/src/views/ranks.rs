@@ -1,6 +1,8 @@
 //! `stepscope ranks`: the processes, replicas or devices of one job side by side: own work, waiting caused and suffered, and
 //! what each does more than the others.
 
+mod map;
+
 use serde_json::{Value, json};
 use stepscope_analyze::devices::collectives::{Collectives, CollectivesPartial, RankWaiting, Waiting};
 use stepscope_analyze::devices::servers::{Servers, ServersPartial};
@@ -38,6 +40,12 @@ pub(super) const VIEW: View = View {
         collectives_per_step?: number? -- Collectives per step in which all of them take part.
         exact?: boolean? -- Whether collectives are matched by numbers, rather than by order.
         held_steps?: [held] -- The steps in which ranks wait for another, each with the rank that they wait for most.
+        map?: map? -- All ranks in all steps: who waits, and who is late.
+        @map
+        steps: [integer] -- The step numbers.
+        ranks: [string] -- The ranks.
+        waiting_ms: [[number]] -- Per rank and step: how long it waits for others.
+        late_ms: [[number]] -- Per rank and step: how long it arrives after the last but one.
         @held
         step: integer -- The step number.
         rank: string -- The rank.
@@ -106,12 +114,14 @@ impl Job {
     pub fn of(hosts: &dyn Hosts) -> Self {
         let parts = each_host(hosts, |context| {
             let (collectives, ranks) = (CollectivesPartial::of(context), RanksPartial::of(context));
-            (HostSummary::of(context), collectives, ranks, ServersPartial::of(context))
+            // Samples of the hardware and snapshots of memory are no processes.
+            let summary = (context.trace.events() > 0).then(|| HostSummary::of(context));
+            (summary, collectives, ranks, ServersPartial::of(context))
         });
         let mut all = (CollectivesPartial::default(), RanksPartial::default(), ServersPartial::default());
         let mut summaries = Vec::new();
         for (summary, collectives, ranks, servers) in parts {
-            summaries.push(summary);
+            summaries.extend(summary);
             all.0.merge(collectives);
             all.1.merge(ranks);
             all.2.merge(servers);
@@ -218,6 +228,7 @@ fn table(job: &Job) -> Table {
     table.member("collectives_per_step", waiting.map(|waiting| waiting.collectives_per_step));
     table.member("exact", waiting.map(|waiting| waiting.exact));
     table.member("held_steps", waiting.map_or_else(Vec::new, held_steps));
+    table.member("map", waiting.map(map::member));
     if waiting.is_none() {
         table.hide(&["waiting_ms", "caused_ms", "leads_fraction", "late_ms"]);
     }
@@ -274,6 +285,7 @@ fn notes(job: &Job, table: &mut Table) {
             ));
         }
     }
+    job.collectives.waiting.iter().flat_map(map::chart).for_each(|line| table.note(line));
     if let Some(all) = job.collectives.world_size.filter(|all| *all > job.collectives.recorded as u64) {
         let recorded = job.collectives.recorded.max(1);
         table.note(format!(

@@ -66,6 +66,9 @@ pub(crate) struct RunArgs {
     /// Do not record Python programs; only time and monitor them.
     #[arg(long)]
     no_inject: bool,
+    /// Do not record who holds device memory (also off with STEPSCOPE_MEMORY=0).
+    #[arg(long)]
+    no_memory: bool,
     /// Open the recording in the browser when the command has ended.
     #[arg(long, conflicts_with = "no_inject")]
     serve: bool,
@@ -147,6 +150,7 @@ impl RunArgs {
             samples: self.save.as_ref().map(|folder| folder.join(SAMPLES_FILE)),
             profile: self.profiler_port.map(request),
             inject: (!self.no_inject && self.profiler_port.is_none()).then_some(into),
+            memory: !self.no_memory,
             progress: io::stderr().is_terminal().then_some(say_progress),
             nvml: nvml(),
         }

@@ -64,6 +64,17 @@ pub struct HeldStep {
     pub late_ms: f64,
 }
 
+/// What each rank suffered and caused in one step, in milliseconds, in the order of the ranks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepWaits {
+    /// The step number of the first rank.
+    pub number: i64,
+    /// How long each rank waited.
+    pub waiting_ms: Vec<f64>,
+    /// How long each rank arrived after the last but one.
+    pub late_ms: Vec<f64>,
+}
+
 /// The collectives of all ranks, compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waiting {
@@ -79,6 +90,8 @@ pub struct Waiting {
     pub exact: bool,
     /// Steps with common collectives, in order.
     pub steps: Vec<HeldStep>,
+    /// All ranks in all steps with common collectives; the first ones, if there are too many.
+    pub map: Vec<StepWaits>,
     /// The median number of elements that a collective exchanges; `None` if no recorder says.
     pub elements: Option<u64>,
     /// The median time of a collective without waiting, in milliseconds.
@@ -226,6 +239,20 @@ fn held(number: i64, sums: &StepSums) -> Option<HeldStep> {
     (!all.is_zero()).then_some(HeldStep { number, rank, share, late_ms })
 }
 
+/// Ranks times steps of a map.
+const MOST_CELLS: usize = 50_000;
+
+/// All ranks in all steps, as many as fit.
+fn map_of(by_step: &[(i64, StepSums)], ranks: usize) -> Vec<StepWaits> {
+    let ms = |all: &[Dur]| all.iter().map(|one| one.ms()).collect();
+    let step = |(number, sums): &(i64, StepSums)| StepWaits {
+        number: *number,
+        waiting_ms: ms(&sums.waited),
+        late_ms: ms(&sums.late),
+    };
+    by_step.iter().take(MOST_CELLS / ranks.max(1)).map(step).collect()
+}
+
 /// Waiting and transfer of ranks that have collectives in common.
 pub(super) fn split(ranks: &[Rank], clocks: Option<Precision>) -> Option<Waiting> {
     let meetings = shared(ranks)?;
@@ -273,6 +300,7 @@ pub(super) fn split(ranks: &[Rank], clocks: Option<Precision>) -> Option<Waiting
         on_host: ranks.iter().all(|rank| rank.on_host),
         exact: ranks.iter().all(|rank| rank.runs.iter().all(|run| run.at.is_some())),
         steps: held,
+        map: map_of(&by_step, ranks.len()),
         elements: elements.get(elements.len() / 2).copied(),
         each_ms: median_duration(each.into_iter()).ms(),
     })

@@ -93,6 +93,7 @@ fn verdict(path: &Path, unasked: bool) -> Option<Verdict> {
         path: path.display().to_string(),
         line: first.and_then(|finding| finding.line.clone()),
         advice: first.and_then(|finding| finding.words().advice.into_iter().next()),
+        memory: report.memory.clone(),
         unasked,
     })
 }

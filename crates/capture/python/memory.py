@@ -1,0 +1,1 @@
+../../../python/stepscope/memory.py
