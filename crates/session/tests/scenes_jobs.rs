@@ -11,7 +11,7 @@ use stepscope_session::Profile;
 use stepscope_session::find::{Query, ResolvedSession};
 use stepscope_session::report::report;
 use stepscope_testkit::corpus::{corpus, names_in};
-use stepscope_testkit::stage::jobs::{JobTrouble, replicas, servers, workers};
+use stepscope_testkit::stage::jobs::{JobTrouble, data_service, replicas, servers, workers};
 
 fn told(files: Vec<Vec<u8>>, names: &[&str]) -> Report {
     let inputs = files.into_iter().zip(names).map(|(bytes, name)| {
@@ -49,6 +49,42 @@ fn a_late_worker_is_named_with_what_it_does_more_than_the_others() {
         let truth = if trouble == JobTrouble::SlowMachine { 40.0 } else { 60.0 };
         assert!((gain / truth - 1.0).abs() < 0.1, "{trouble:?}: {gain} ms, {truth} ms were planted");
     }
+}
+
+#[test]
+fn one_slow_op_is_named_and_is_no_slow_machine() {
+    let report = told(workers(JobTrouble::SlowOp), &WORKERS);
+    assert_eq!(verdict(&report), ("straggler", Some("worker1")));
+    let said = report.findings[0].words().summary;
+    assert!(said.contains("`loss/Sum:Sum`") && !said.contains("its ops take"), "{said}");
+}
+
+#[test]
+fn an_exchange_under_compute_is_hidden_and_one_alone_is_not() {
+    let hidden = told(workers(JobTrouble::Hidden), &WORKERS);
+    assert!(finding(&hidden, "communication-bound").is_none(), "{:?}", verdict(&hidden));
+    let alone = told(workers(JobTrouble::Transfer), &WORKERS);
+    assert_eq!(verdict(&alone).0, "communication-bound");
+}
+
+#[test]
+fn a_data_service_is_blamed_only_if_the_trainer_waits_for_it() {
+    const MS: i64 = 1_000_000;
+    let names = ["trainer", "data worker"];
+    let slow = told(data_service(80 * MS), &names);
+    assert_eq!(verdict(&slow).0, "input-bound", "{:?}", slow.findings[0].words());
+    let words = slow.findings[0].words();
+    assert!(words.summary.contains("`tf.data` service"), "{words:?}");
+    let all = format!("{} {:?} {:?}", words.summary, words.evidence, words.advice);
+    assert!(all.contains("10.0.0.7:5050") && all.contains("`Map`"), "{all}");
+    assert!(!all.contains("Uncompress") && !all.contains("Move the pipeline"), "{all}");
+    // Without the worker's file, its stages are not known; the service is blamed all the same.
+    let mut files = data_service(80 * MS);
+    files.truncate(1);
+    let alone = told(files, &names[..1]);
+    assert!(alone.findings[0].words().summary.contains("`tf.data` service"), "{:?}", alone.findings[0].words());
+    let fast = told(data_service(10 * MS), &names);
+    assert!(finding(&fast, "input-bound").is_none(), "{:?}", verdict(&fast));
 }
 
 #[test]

@@ -163,3 +163,19 @@ fn wrong_usage_is_explained() {
     assert_eq!(code(&fleet.run(&["report", empty.path().to_str().unwrap()])), 3);
     assert_eq!(code(&fleet.run(&["report", &fleet.text("nowhere")])), 3);
 }
+
+#[test]
+fn jobs_are_named_by_the_verdict_of_their_report() {
+    let Some(folder) = stepscope_testkit::corpus::corpus("distributed") else { return };
+    let fleet = Fleet::new();
+    let report = fleet.json(&["report", &folder.display().to_string(), "--json"]);
+    for job in report["jobs"].as_array().unwrap() {
+        let name = job["job"].as_str().unwrap();
+        let alone = support::json("report", &folder.join(name));
+        let first = &alone["findings"][0];
+        // A fleet is about what is lost; a verdict without a figure for that names no job.
+        if first["gain_ms_per_step"].as_f64().is_some_and(|gain| gain > 0.0) {
+            assert_eq!(job["finding"], first["id"], "{name}");
+        }
+    }
+}

@@ -45,6 +45,8 @@ enum Class {
     Other,
     /// A piece of work, with its number.
     Work(usize),
+    /// An exchange with other ranks: what happens inside it is waiting and transfer.
+    Exchange,
     /// Nothing.
     Ignored,
 }
@@ -71,6 +73,8 @@ struct Open {
     inside: Dur,
     /// The rank and the work, if it counts.
     work: Option<(usize, usize)>,
+    /// Inside an exchange with other ranks, or one itself?
+    exchanges: bool,
     /// What a function of a library does for the user's function around it is the latter's time, and no call of it.
     is_part: bool,
 }
@@ -93,7 +97,10 @@ impl<'c, 't> Pass<'c, 't> {
         };
         let mut known: HashMap<(Sort, String, i64), usize, FxBuildHasher> = HashMap::default();
         for index in 0..trace.kinds().len() {
+            let role = pass.context.vocabulary().host_role(KindId::from_index(index));
+            let exchanges = matches!(role, Role::Collective | Role::HostCollective);
             let class = match pass.work_of(KindId::from_index(index)) {
+                Some(_) if exchanges => Class::Exchange,
                 Some(Some(work)) => {
                     let number = *known.entry(work.clone()).or_insert(pass.works.len());
                     if number == pass.works.len() {
@@ -150,14 +157,17 @@ impl<'c, 't> Pass<'c, 't> {
                 Class::Work(work) if counts && !in_pipeline => Some(*work),
                 _ => None,
             };
+            let exchange = matches!(class, Class::Exchange);
             self.close(&mut open, span.start);
+            let exchanges = exchange || open.last().is_some_and(|outer| outer.exchanges);
+            let work = work.filter(|_| !exchanges);
             let work = work.and_then(|work| Some((self.rank_of(track, index, work)?, work)));
             if work.is_some() {
                 self.look_at_rows(track, index, kind);
             }
             let owner = work.and_then(|(_, work)| self.owner_of(work, &open));
             let (work, is_part) = (owner.or(work), owner.is_some());
-            open.push(Open { end: span.end, dur: span.dur(), inside: Dur::ZERO, work, is_part });
+            open.push(Open { end: span.end, dur: span.dur(), inside: Dur::ZERO, work, exchanges, is_part });
         }
         self.close(&mut open, Time::MAX);
     }

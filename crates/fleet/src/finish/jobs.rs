@@ -58,6 +58,16 @@ fn causes_of<'r>(records: &[&'r Record]) -> Vec<Cause<'r>> {
     causes
 }
 
+/// The cause that a job is named by: the one that most reports on its recordings put first, of equal ones the largest. A
+/// report may put a smaller loss first, because it explains the larger one.
+fn leading<'c, 'r>(causes: &'c [Cause<'r>], records: &[&Record]) -> Option<&'c Cause<'r>> {
+    let verdicts = |cause: &Cause| {
+        records.iter().filter(|record| record.verdict.as_deref() == Some(&cause.loss.finding)).count()
+    };
+    // The first of equals, which is the largest.
+    causes.iter().rev().max_by_key(|cause| verdicts(cause))
+}
+
 /// The jobs, those that lose most first.
 pub(super) fn rows(jobs: &Jobs, hours: Option<&DeviceHours>) -> Vec<JobRow> {
     let mut rows: Vec<JobRow> = jobs.iter().map(|(job, records)| row(job, records, hours)).collect();
@@ -74,7 +84,7 @@ fn row(job: &str, records: &[&Record], hours: Option<&DeviceHours>) -> JobRow {
     let losses: Vec<f64> = usable.iter().filter_map(|record| record.lost()).collect();
     let lost = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
     let causes = causes_of(&usable);
-    let first = causes.first();
+    let first = leading(&causes, &usable);
     let newest = usable.last().or(records.last());
     let device_hours = hours.and_then(|hours| hours.of(job));
     JobRow {
@@ -181,6 +191,13 @@ pub(super) fn changes(jobs: &Jobs) -> Vec<ChangeRow> {
     rows
 }
 
+/// The finding that a recording is named by: its verdict, unless that loses nothing and something else does.
+fn leading_of(record: &Record) -> Option<String> {
+    let verdict = record.losses.iter().find(|loss| record.verdict.as_ref() == Some(&loss.finding));
+    let loss = verdict.or_else(|| record.losses.first()).map(|loss| loss.finding.clone());
+    loss.or_else(|| record.verdict.clone())
+}
+
 /// Every recording, by job and time.
 pub(super) fn series(jobs: &Jobs) -> Vec<SeriesRow> {
     let row = |record: &&Record| SeriesRow {
@@ -191,7 +208,7 @@ pub(super) fn series(jobs: &Jobs) -> Vec<SeriesRow> {
         devices: record.devices,
         step_ms: record.step_ms,
         lost_fraction: record.lost(),
-        finding: record.losses.first().map(|loss| loss.finding.clone()).or_else(|| record.verdict.clone()),
+        finding: leading_of(record),
         breakdown: record.breakdown_ms.iter().cloned().collect(),
         recording: record.recording.id.clone(),
         folder: record.recording.folder.clone(),

@@ -1,5 +1,5 @@
 //! Distributed TensorFlow jobs on processors, as each process' own recorder writes them: workers that meet in collectives,
-//! replicas inside one process, parameter servers. One scene per cause, and one without it. Nothing here knows the program
+//! replicas inside one process, parameter servers, a tf.data service. One scene per cause, and one without it. Nothing here knows the program
 //! under test: who is late follows from how the scene was made.
 
 use super::Ns;
@@ -28,6 +28,8 @@ pub enum JobTrouble {
     ExtraOp,
     /// Every op of worker 1 takes three times as long.
     SlowMachine,
+    /// One op of worker 1 takes seven times as long, the others as long as elsewhere.
+    SlowOp,
     /// Worker 1 spends time in Python.
     Python,
     /// Worker 1 waits for its input pipeline.
@@ -38,6 +40,8 @@ pub enum JobTrouble {
     ManyCollectives,
     /// One collective per step that takes most of it.
     Transfer,
+    /// The same, while another thread computes.
+    Hidden,
 }
 
 /// A process' file under construction.
@@ -138,6 +142,7 @@ fn own_work(trouble: JobTrouble, worker: i64, step: i64) -> [Ns; 4] {
         JobTrouble::Python if late => [0, 60 * MS, compute, 0],
         JobTrouble::InTurn if step % 3 == worker => [0, 60 * MS, compute, 0],
         JobTrouble::ExtraOp if late => [0, 0, compute, 60 * MS],
+        JobTrouble::SlowOp if late => [0, 0, compute, 24 * MS],
         _ => [0, 0, compute, 0],
     }
 }
@@ -149,7 +154,7 @@ pub fn workers(trouble: JobTrouble) -> Vec<Vec<u8>> {
     let mut instance = 100;
     let (packs, transfer) = match trouble {
         JobTrouble::ManyCollectives => (40, 400_000),
-        JobTrouble::Transfer => (1, 40 * MS),
+        JobTrouble::Transfer | JobTrouble::Hidden => (1, 40 * MS),
         _ => (1, 4 * MS),
     };
     for step in 0..STEPS {
@@ -163,7 +168,13 @@ pub fn workers(trouble: JobTrouble) -> Vec<Vec<u8>> {
             }
             let from = at + input + python;
             ops(process, from, compute);
-            if extra > 0 {
+            if trouble == JobTrouble::Hidden {
+                // The next layers, until just before the exchange ends.
+                process.op((9, "tf_Compute/9"), "next/MatMul:MatMul", from + compute, from + compute + 39 * MS);
+            }
+            if trouble == JobTrouble::SlowOp && worker == 1 {
+                process.op(EXECUTOR, "loss/Sum:Sum", from + compute, from + compute + 24 * MS);
+            } else if extra > 0 {
                 process.op(EXECUTOR, "extra_work:MatMul", from + compute, from + compute + extra);
             }
             ready.push(from + compute + extra + 50_000);
@@ -316,4 +327,42 @@ pub fn servers(pulls: [Ns; 2]) -> Vec<Vec<u8>> {
     }
     let [first, second] = holders;
     vec![worker.file(), first.file(), second.file()]
+}
+
+const FETCH: (i64, &str) = (60, "tf_data_iterator_resource/6");
+const PREFETCH: (i64, &str) = (61, "tf_data_iterator_resource/7");
+const SERVED: (i64, &str) = (70, "tf_data_service_fcfs_prefetch_thread/1");
+
+/// The files of a trainer and of the one worker of a tf.data service that needs this long per batch. A trainer's step takes
+/// 20 ms without its input.
+pub fn data_service(batch: Ns) -> Vec<Vec<u8>> {
+    let (mut trainer, mut worker) = (Process::new(), Process::new());
+    let stage = |name: &str| vec![("name", XValue::Str(name.to_owned()))];
+    let mut at = MS;
+    // When the worker has the next batch.
+    let mut ready = batch;
+    for step in 0..STEPS {
+        let asked = at + 100_000;
+        let got = asked.max(ready) + 200_000;
+        trainer.op(PYTHON, "EagerLocalExecute: IteratorGetNext", asked, got);
+        trainer.op(PYTHON, "IteratorGetNextOp::DoCompute", asked + 1_000, got - 1_000);
+        trainer.put(PYTHON, "Iterator::Root", asked + 2_000, got - 2_000, &stage("PrefetchDataset:5"));
+        trainer.put(PYTHON, "Iterator::Root::Prefetch", asked + 3_000, got - 3_000, &stage("PrefetchDataset:5"));
+        let from = ready - batch + 10_000;
+        let mut service = stage("DataServiceDatasetV4:6");
+        service.push(("num_tasks", XValue::Int64(1)));
+        let below = "Iterator::Root::Prefetch::ParallelMapV2";
+        trainer.put(PREFETCH, below, from, ready + 90_000, &stage("ParallelMapDatasetV2:4"));
+        trainer.put(PREFETCH, &format!("{below}::DataService"), from + 5_000, ready + 80_000, &service);
+        let address = [("address", XValue::Str("10.0.0.7:5050".to_owned()))];
+        trainer.put(FETCH, "GetDataServiceElement", from + 10_000, ready + 60_000, &address);
+        worker.put(SERVED, "Iterator::Root", from, ready - 5_000, &stage("MapDataset:1"));
+        worker.put(SERVED, "Iterator::Root::Map", from + 1_000, ready - 6_000, &stage("MapDataset:1"));
+        ready += batch;
+        ops(&mut trainer, got + 100_000, 20 * MS);
+        trainer.call(got + 50_000, got + 20 * MS + 300_000);
+        at = got + 20 * MS + 400_000;
+        trainer.step(step, asked - 100_000, at);
+    }
+    vec![trainer.file(), worker.file()]
 }

@@ -146,14 +146,19 @@ pub(super) fn problem(address: &Address, error: &CaptureError, taker: &Taker<'_>
                 "large profiles take long to collect: use a shorter --duration or a lower --host-level, or allow \
                  more time with --timeout 15m",
             ),
-        CaptureError::Died { after, detail } => about(format!("{address} disappeared during the capture"))
+        CaptureError::Died { after, detail } => about(format!("{} disappeared during the capture", named(address)))
             .then(format!("the connection broke after {}: {}", spelled(*after), quoted(detail)))
-            .then("check the log of the process for the reason, then capture again; nothing of this capture was kept"),
+            .then("check the log of the process for the reason, then capture again; nothing of this process was kept"),
         CaptureError::Server { code, said } => about(format!("{address} could not record"))
             .then(format!("it answered {code}: {}", quoted(said)))
             .then("check the log of the process, or retry with a lower --host-level and --python-level 0"),
         CaptureError::Interrupted => interrupted(),
     }
+}
+
+/// A process by the name that its cluster gives it, if there is one.
+fn named(address: &Address) -> String {
+    address.name.as_ref().map_or_else(|| address.to_string(), |name| format!("{name} ({address})"))
 }
 
 fn not_grpc(address: &Address, said: Option<&str>) -> Problem {
