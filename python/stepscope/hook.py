@@ -241,7 +241,7 @@ class Recorder:
     KEPT = 100000  # durations of steps
     SHORT, ENOUGH = 0.0025, 2000  # s; steps
     ROUND = 25  # windows of ranks begin at a multiple of this
-    LENGTHS = (20, 12, 8, 5, 3)  # windows of ranks have one of these numbers of steps
+    LENGTHS = (20, 12, 8, 6)  # windows of ranks have one of these numbers of steps; fewer prove nothing about a late rank
 
     def __init__(self, folder, loop, options):
         self.folder = folder
@@ -376,7 +376,7 @@ class Recorder:
             steps = max(self.FEWEST, min(steps, int(self.SECONDS / pace)))
         start = number + 1
         if self.rank is not None:
-            steps = next(length for length in self.LENGTHS if length <= steps)
+            steps = next((length for length in self.LENGTHS if length <= steps), self.LENGTHS[-1])
             # The first window begins as soon as all can have read the plan.
             start = number + 2 if early else (number + 1 + self.ROUND) // self.ROUND * self.ROUND
         plan = {

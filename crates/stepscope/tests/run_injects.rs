@@ -449,6 +449,46 @@ if __name__ == '__main__':
     assert_eq!(logs[0]["rank"].as_i64().unwrap() + logs[1]["rank"].as_i64().unwrap(), 1);
 }
 
+#[test]
+fn workers_that_are_run_one_by_one_record_the_same_steps_under_their_names() {
+    let folder = workplace(
+        "
+import torch
+optimizer = torch.optim.SGD()
+for step in range(30):
+    torch.work(0.004)
+    optimizer.step()
+",
+    );
+    let kept = tempfile::tempdir().unwrap();
+    let runs: Vec<_> = (0..2)
+        .map(|index| {
+            let config = format!(
+                r#"{{"cluster": {{"chief": ["a:1"], "worker": ["b:1"]}}, "task": {{"type": "{}", "index": 0}}}}"#,
+                ["chief", "worker"][index]
+            );
+            let mut run = stepscope();
+            run.current_dir(folder.path()).args(["run", "--save"]).arg(kept.path().join(index.to_string()));
+            run.args(["--", "python3", "train.py"]).env("TF_CONFIG", config).stderr(Stdio::null());
+            run.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", folder.path().join("site-packages"));
+            run.spawn().unwrap()
+        })
+        .collect();
+    runs.into_iter().for_each(|mut run| assert!(run.wait().unwrap().success()));
+    let logs: BTreeMap<String, Value> = files(kept.path())
+        .keys()
+        .filter(|path| path.to_string_lossy().ends_with(".host.json"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&fs::read(path).unwrap()).unwrap())
+        })
+        .collect();
+    let (chief, worker) = (&logs["chief0.host.json"], &logs["worker0.host.json"]);
+    assert_eq!((&chief["rank"], &worker["rank"], &worker["world"]), (&0.into(), &1.into(), &2.into()));
+    assert_eq!(chief["window"]["first_step"], worker["window"]["first_step"], "{logs:?}");
+    assert_eq!(chief["window"]["steps"], worker["window"]["steps"], "{logs:?}");
+}
+
 // --- Real frameworks --------------------------------------------------------------------------------------------------
 
 fn frameworks() -> Option<String> {
