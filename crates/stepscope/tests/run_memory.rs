@@ -191,3 +191,26 @@ for number in range(60):
     assert!(blocks > 3 && bytes >= (blocks - 1) * MB, "{memory}");
     assert!(ran.run["verdict"]["memory"].as_str().unwrap().contains("cpu:0 holds"), "{}", ran.page);
 }
+
+#[test]
+fn a_jax_program_that_runs_out_of_memory_leaves_what_was_live() {
+    let Ok(python) = std::env::var("STEPSCOPE_TEST_PYTHON") else {
+        return skip(Needs::Frameworks, "STEPSCOPE_TEST_PYTHON names no Python with JAX");
+    };
+    let script = "
+import jax, jax.numpy as jnp
+@jax.jit
+def step(w):
+    return w * 0.99
+weights = jnp.ones((1024, 1024))
+for number in range(3):
+    weights = step(weights).block_until_ready()
+huge = jnp.zeros((1 << 42,), jnp.float32)
+";
+    let ran = ran(Some(&python), script, &[], &[]);
+    assert_eq!((ran.output.status.code(), ran.files().len()), (Some(1), 1), "{}", ran.page);
+    let memory = ran.asked(&["memory", "--by", "line"]);
+    let first = &memory["rows"][0];
+    assert!(first["line"].as_str().unwrap().ends_with("train.py:8 <module>"), "not the recorder's: {memory}");
+    assert!(ran.run["verdict"]["summary"].as_str().unwrap().starts_with("Out of memory"), "{}", ran.page);
+}

@@ -80,6 +80,14 @@ fn is_library(file: &str) -> bool {
         || PACKAGES.iter().any(|start| file.starts_with(start))
         || NATIVE.iter().any(|ending| file.ends_with(ending))
         || matches!(file, "" | "??")
+        || is_recorder(file)
+}
+
+/// Whether `stepscope run` put this file into the program: its folder is named by the process and the time.
+fn is_recorder(file: &str) -> bool {
+    let mut parts = file.rsplit('/');
+    let (name, folder) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    matches!(name, "hook.py" | "record.py" | "memory.py") && folder.starts_with("stepscope-")
 }
 
 #[cfg(test)]
@@ -95,10 +103,11 @@ mod tests {
             "<frozen runpy>",
             "/build/c10/cuda/CUDACachingAllocator.cpp",
             "??",
+            "/tmp/stepscope-4242-18e9320801f71c57/hook.py",
         ] {
             assert!(is_library(library), "{library}");
         }
-        for own in ["train.py", "/home/u/torch_models/train.py", "/home/u/model.py", "torchmem.py"] {
+        for own in ["train.py", "/home/u/torch_models/train.py", "/home/u/model.py", "torchmem.py", "/home/u/hook.py"] {
             assert!(!is_library(own), "{own}");
         }
     }

@@ -29,6 +29,8 @@ pub(super) fn page(
         .and_then(|session| session.as_ref().ok().cloned())
         .or_else(|| unasked.clone())
         .or_else(|| recorded.profiles.last().map(|file| session_of(file)));
+    let warnings = warnings(&recorded.remarks);
+    let ran_out = warnings.iter().any(|(warning, ..)| warning.id == "out-of-memory");
     RunPage {
         command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
         begun_wall_ns: recorded.begun_wall_ns,
@@ -47,9 +49,9 @@ pub(super) fn page(
             ..FEW_SAMPLES => Vec::new(),
             _ => hints(&load(&recorded.usage, recorded.steady_usage)),
         },
-        warnings: warnings(&recorded.remarks),
+        warnings,
         held_back: recorded.held_back,
-        verdict: profile.and_then(|path| verdict(&path, unasked.as_ref() == Some(&path))),
+        verdict: profile.and_then(|path| verdict(&path, unasked.as_ref() == Some(&path), ran_out)),
         not_recorded: recorded.followed.as_ref().and_then(|it| not_recorded(command, it)),
         no_profile: captured.and_then(|session| session.as_ref().err().map(ToString::to_string)),
         saved: saved.map(|folder| folder.display().to_string()),
@@ -80,20 +82,26 @@ fn session_of(file: &Path) -> PathBuf {
     folder.unwrap_or(file).to_owned()
 }
 
-/// The verdict of a profile; `None` if it cannot be read, which the report explains better.
-fn verdict(path: &Path, unasked: bool) -> Option<Verdict> {
+/// The verdict of a profile; `None` if it cannot be read, which the report explains better. If memory ran out and only memory
+/// was recorded, that is the verdict, even where the recording does not know of the failure.
+fn verdict(path: &Path, unasked: bool, ran_out: bool) -> Option<Verdict> {
     let wanted = Query { paths: vec![path.to_owned()], ..Query::default() };
     let chosen = ResolvedSession::of(&wanted, &|_| {}).ok()?;
     let looked = PerHost::at(chosen, &Progress::new(), |profile| look(&profile)).ok()?;
     let (report, _) = judge(looked, vec![path.display().to_string()]).ok()?;
     let first = report.findings.first();
+    let memory = report.memory.clone();
+    let sentence = match memory.as_ref().filter(|_| ran_out && first.is_none() && !report.has_timeline()) {
+        Some(memory) => format!("Out of memory, while {memory}."),
+        None => stepscope_render::report::answer(&report),
+    };
     Some(Verdict {
-        sentence: stepscope_render::report::answer(&report),
+        sentence,
         id: report.findings.first().map(|finding| finding.id().to_owned()),
         path: path.display().to_string(),
         line: first.and_then(|finding| finding.line.clone()),
         advice: first.and_then(|finding| finding.words().advice.into_iter().next()),
-        memory: report.memory.clone(),
+        memory: memory.filter(|_| report.has_timeline()),
         unasked,
     })
 }
