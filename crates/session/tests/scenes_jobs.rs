@@ -76,7 +76,7 @@ fn a_data_service_is_blamed_only_if_the_trainer_waits_for_it() {
     let words = slow.findings[0].words();
     assert!(words.summary.contains("`tf.data` service"), "{words:?}");
     let all = format!("{} {:?} {:?}", words.summary, words.evidence, words.advice);
-    assert!(all.contains("10.0.0.7:5050") && all.contains("`Map`"), "{all}");
+    assert!(all.contains("10.0.0.7:5050") && all.contains("`.map(...)` is slow there"), "{all}");
     assert!(!all.contains("Uncompress") && !all.contains("Move the pipeline"), "{all}");
     // Without the worker's file, its stages are not known; the service is blamed all the same.
     let mut files = data_service(80 * MS);
