@@ -82,7 +82,11 @@ fn a_data_service_is_blamed_only_if_the_trainer_waits_for_it() {
     let mut files = data_service(80 * MS);
     files.truncate(1);
     let alone = told(files, &names[..1]);
-    assert!(alone.findings[0].words().summary.contains("`tf.data` service"), "{:?}", alone.findings[0].words());
+    assert!(
+        alone.findings[0].words().summary.contains("`tf.data` service"),
+        "{:?}",
+        alone.findings[0].words()
+    );
     let fast = told(data_service(10 * MS), &names);
     assert!(finding(&fast, "input-bound").is_none(), "{:?}", verdict(&fast));
 }

@@ -65,7 +65,8 @@ impl Ran {
 
     /// What a command says about the recording.
     fn asked(&self, args: &[&str]) -> Value {
-        let output = stepscope().args(args).arg(self.folder.path().join("saved")).arg("--json").output().unwrap();
+        let output =
+            stepscope().args(args).arg(self.folder.path().join("saved")).arg("--json").output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
@@ -151,8 +152,7 @@ fn a_program_that_recovers_keeps_the_snapshot_of_its_window() {
 
 #[test]
 fn it_can_be_switched_off_and_its_problems_stay_its_own() {
-    for (options, variables) in
-        [(&["--no-memory"][..], &[][..]), (&[][..], &[("STEPSCOPE_MEMORY", "0")][..])]
+    for (options, variables) in [(&["--no-memory"][..], &[][..]), (&[][..], &[("STEPSCOPE_MEMORY", "0")][..])]
     {
         let ran = ran(None, LOOP, options, variables);
         assert_eq!((ran.files().len(), ran.output.status.code()), (0, Some(0)), "{}", ran.page);

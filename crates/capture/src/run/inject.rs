@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn the_folder_is_private_and_goes_away_with_all_that_is_in_it() {
         let into = tempfile::tempdir().unwrap();
-        let injection = Injection::new(&into.path().join("logs"), Purpose::Recording { memory: true }).unwrap();
+        let injection =
+            Injection::new(&into.path().join("logs"), Purpose::Recording { memory: true }).unwrap();
         let folder = injection.folder.clone();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(folder.join("sitecustomize.py").is_file() && folder.join("hook.py").is_file());

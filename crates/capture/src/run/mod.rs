@@ -190,9 +190,7 @@ impl Inside {
         let purpose = inject::Purpose::Recording { memory: options.memory };
         let closed = closing_option(&options.command).is_some();
         Inside {
-            injection: into
-                .and_then(|into| inject::Injection::new(into, purpose).ok())
-                .map(Arc::new),
+            injection: into.and_then(|into| inject::Injection::new(into, purpose).ok()).map(Arc::new),
             on_demand: into.filter(|_| closed).and_then(|into| on_demand::OnDemand::start(into).ok()),
         }
     }

@@ -82,7 +82,8 @@ fn is_address(host: &str) -> bool {
 
 /// A name without the number that tells files of one machine apart: `vm (2)`.
 fn bare(host: &str) -> &str {
-    let number = |end: &str| end.strip_suffix(')').is_some_and(|end| end.bytes().all(|byte| byte.is_ascii_digit()));
+    let number =
+        |end: &str| end.strip_suffix(')').is_some_and(|end| end.bytes().all(|byte| byte.is_ascii_digit()));
     host.rsplit_once(" (").filter(|(_, end)| number(end)).map_or(host, |(bare, _)| bare)
 }
 
@@ -183,7 +184,8 @@ mod tests {
         assert_eq!(part_of(&file("TFE_Py_ExecuteCancelable")), Some(Part::Caller));
         assert_eq!(part_of(&file("TFE_Py_ExecuteCancelable ExecutorState::Process")), None);
         assert_eq!(part_of(&file("/job:worker/replica:0/task:1")), None);
-        let worker = "CollectiveExecutor::CompleteParams\u{2})/job:worker/replica:0/task:1/device:CPU:0*\u{1}";
+        let worker =
+            "CollectiveExecutor::CompleteParams\u{2})/job:worker/replica:0/task:1/device:CPU:0*\u{1}";
         assert_eq!(part_of(&file(worker)), Some(Part::Task("worker".into(), 1)));
         assert_eq!(part_of(&file(&worker.replace("job:worker", "job:localhost"))), None);
         let both = format!("{worker}/job:worker/replica:0/task:0/device:CPU:0");

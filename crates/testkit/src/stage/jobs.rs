@@ -170,7 +170,12 @@ pub fn workers(trouble: JobTrouble) -> Vec<Vec<u8>> {
             ops(process, from, compute);
             if trouble == JobTrouble::Hidden {
                 // The next layers, until just before the exchange ends.
-                process.op((9, "tf_Compute/9"), "next/MatMul:MatMul", from + compute, from + compute + 39 * MS);
+                process.op(
+                    (9, "tf_Compute/9"),
+                    "next/MatMul:MatMul",
+                    from + compute,
+                    from + compute + 39 * MS,
+                );
             }
             if trouble == JobTrouble::SlowOp && worker == 1 {
                 process.op(EXECUTOR, "loss/Sum:Sum", from + compute, from + compute + 24 * MS);
@@ -347,7 +352,13 @@ pub fn data_service(batch: Ns) -> Vec<Vec<u8>> {
         trainer.op(PYTHON, "EagerLocalExecute: IteratorGetNext", asked, got);
         trainer.op(PYTHON, "IteratorGetNextOp::DoCompute", asked + 1_000, got - 1_000);
         trainer.put(PYTHON, "Iterator::Root", asked + 2_000, got - 2_000, &stage("PrefetchDataset:5"));
-        trainer.put(PYTHON, "Iterator::Root::Prefetch", asked + 3_000, got - 3_000, &stage("PrefetchDataset:5"));
+        trainer.put(
+            PYTHON,
+            "Iterator::Root::Prefetch",
+            asked + 3_000,
+            got - 3_000,
+            &stage("PrefetchDataset:5"),
+        );
         let from = ready - batch + 10_000;
         let mut service = stage("DataServiceDatasetV4:6");
         service.push(("num_tasks", XValue::Int64(1)));

@@ -107,7 +107,13 @@ mod tests {
         ] {
             assert!(is_library(library), "{library}");
         }
-        for own in ["train.py", "/home/u/torch_models/train.py", "/home/u/model.py", "torchmem.py", "/home/u/hook.py"] {
+        for own in [
+            "train.py",
+            "/home/u/torch_models/train.py",
+            "/home/u/model.py",
+            "torchmem.py",
+            "/home/u/hook.py",
+        ] {
             assert!(!is_library(own), "{own}");
         }
     }

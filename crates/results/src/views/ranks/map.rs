@@ -38,7 +38,8 @@ pub(super) fn chart(waiting: &Waiting) -> Vec<String> {
     ranks.sort_by(|a, b| b.1.late_ms.total_cmp(&a.1.late_ms));
     ranks.truncate(MOST_RANKS);
     ranks.sort_by_key(|(place, _)| *place);
-    let which = if all > ranks.len() { format!(", the {MOST_RANKS} latest of {all} ranks") } else { String::new() };
+    let which =
+        if all > ranks.len() { format!(", the {MOST_RANKS} latest of {all} ranks") } else { String::new() };
     let mut lines = vec![format!(
         "Who is late in which step ({} to {}{which}; `█` is {}):",
         first.number,
@@ -97,7 +98,8 @@ mod tests {
 
     #[test]
     fn many_steps_and_ranks_fit_and_keep_their_worst() {
-        let lines = chart(&waiting(40, 1_000, |rank, step| if rank == 33 && step == 500 { 9.0 } else { 0.1 }));
+        let lines =
+            chart(&waiting(40, 1_000, |rank, step| if rank == 33 && step == 500 { 9.0 } else { 0.1 }));
         assert_eq!(lines.len(), 1 + MOST_RANKS);
         assert!(lines.iter().all(|line| line.chars().count() <= 100));
         let late = lines.iter().find(|line| line.contains("worker33")).map_or("", String::as_str);
