@@ -550,8 +550,10 @@ class Recorder:
                 "times": [at - origin for at in self.times],
             },
             problems=self.problems,
-            memory=self.memory.devices(),
         )
+        devices = self.memory.devices()
+        if devices:
+            document["memory"] = devices
         if profiles:
             file = os.path.basename(profiles[-1])
             ending = next(ending for ending in record._PROFILE_ENDINGS if file.endswith(ending))
