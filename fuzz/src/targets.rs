@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use stepscope_fleet::fuzzing;
-use stepscope_hlo::{Costs, Module, Phases, TextOptions};
+use stepscope_hlo::{Costs, MAIN_SPACE, Module, Phases, TextOptions, Users, main_memory_bytes};
 use stepscope_read::discover::discover as find;
 use stepscope_read::tf::{self, Damages};
 use stepscope_read::tfevents::{RunReader, graph_of, picture, run_of};
@@ -77,14 +77,24 @@ pub fn readers(bytes: &[u8]) {
 
 /// A compiled program, with everything that can be asked about it.
 pub fn hlo(bytes: &[u8]) {
+    let _ = (main_memory_bytes(bytes), Module::name_in(bytes), Module::instructions_in(bytes));
     let Some(module) = Module::read(bytes) else { return };
-    let (costs, phases) = (Costs::of(&module), Phases::of(&module));
+    let (costs, phases, users) = (Costs::of(&module), Phases::of(&module), Users::of(&module));
     for (instruction, id) in module.instructions.iter().zip(0..) {
-        let _ = (costs.instruction(id), phases.of_instruction(id), module.category(instruction));
-        let _ = (module.stack(instruction), module.collective(instruction), module.trip_count(instruction));
+        let _ = (costs.instruction(id), phases.of_instruction(id), module.category(instruction), users.get(id));
+        let _ = (module.source(instruction), module.collective(instruction), module.trip_count(instruction));
+        let _ = (module.movement(instruction), module.moved(instruction), module.is_unfused(instruction));
+        let _ = (module.padding_bytes(instruction), instruction.shape.bytes_in(MAIN_SPACE));
+    }
+    // Every neighbourhood would take as long as the square of the program.
+    for id in (0..).take(module.instructions.len().min(NEIGHBOURHOODS)) {
+        let _ = module.neighbourhood(id, 3).draw(|_| 100.0);
     }
     let _ = (costs.total(), module.memory(), module.text(TextOptions { long: true }));
 }
+
+/// Instructions whose neighbours are laid out.
+const NEIGHBOURHOODS: usize = 16;
 
 /// A folder of tables in which the bytes are used for every table that is read.
 pub fn tables(bytes: &[u8]) {

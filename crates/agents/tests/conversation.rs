@@ -373,7 +373,7 @@ proptest! {
 
     #[test]
     fn no_arguments_break_a_tool(
-        tool in prop::sample::select(vec!["list_profiles", "report", "finding", "view", "compare", "sql", "schema"]),
+        tool in prop::sample::select(vec!["list_profiles", "report", "finding", "view", "program", "compare", "sql", "schema"]),
         arguments in any_value(),
     ) {
         let folder = tempfile::tempdir().unwrap();

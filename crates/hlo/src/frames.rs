@@ -10,6 +10,10 @@ const DEEPEST: usize = 200;
 /// Folders whose code a user did not write.
 const LIBRARIES: [&str; 4] = ["/site-packages/", "/dist-packages/", "<frozen ", "/lib/python3."];
 
+/// What TensorFlow writes as the file of every operation, where its graph does not keep the user's: a placeholder, or the line of
+/// its own code that adds operations to graphs.
+const PLACEHOLDERS: [&str; 2] = ["dummy_file_name", "/tensorflow/python/"];
+
 /// Source files, functions, places in them, and frames that call each other. Numbers start at 1; 0 means none.
 #[derive(Clone, Debug, Default)]
 pub struct Frames<'a> {
@@ -92,10 +96,11 @@ fn get<T>(list: &[T], number: i64) -> Option<&T> {
 }
 
 impl<'a> Module<'a> {
-    /// The stack of an instruction, innermost first; one place where the file has only that.
+    /// The stack of an instruction, innermost first; one place where the file has only that. Empty if nothing of it is known.
     pub fn stack(&self, instruction: &Instruction<'a>) -> Vec<Source<'a>> {
         let stack = self.frames.stack(instruction.frame);
-        if stack.is_empty() && !instruction.source_file.is_empty() {
+        let is_placeholder = || PLACEHOLDERS.iter().any(|part| instruction.source_file.contains(part));
+        if stack.is_empty() && !instruction.source_file.is_empty() && !is_placeholder() {
             let (file, line) = (instruction.source_file, instruction.source_line);
             return vec![Source { file, line, function: "" }];
         }

@@ -13,6 +13,7 @@
 //!
 //! The crate knows nothing about recordings: how often and how long an instruction ran is joined elsewhere.
 
+mod accesses;
 mod category;
 mod collective;
 mod config;
@@ -29,6 +30,7 @@ mod scope;
 mod shape;
 mod text;
 
+pub use accesses::main_memory_bytes;
 pub use collective::{Collective, collective_kind};
 pub use cost::{Cost, Costs, MatrixType, Users};
 pub use frames::{Frames, Source};
@@ -38,7 +40,7 @@ pub use module::{
     Alias, Computation, ComputationId, ConvolutionDims, DotDims, Instruction, InstructionId, Module,
     WindowDim,
 };
-pub use movement::{HOST_SPACE, MAIN_SPACE, Movement, space_name};
+pub use movement::{HOST_SPACE, MAIN_SPACE, Movement, VECTOR_SPACE, space_name};
 pub use scope::{Phase, Phases, label, primitive, scope};
 pub use shape::{ElementType, Layout, Shape};
 pub use text::TextOptions;

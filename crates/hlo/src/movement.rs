@@ -7,6 +7,8 @@ use crate::shape::Shape;
 
 /// The device's main memory.
 pub const MAIN_SPACE: i64 = 0;
+/// Memory on the chip of a TPU (VMEM).
+pub const VECTOR_SPACE: i64 = 1;
 /// The host's memory.
 pub const HOST_SPACE: i64 = 5;
 
@@ -42,7 +44,7 @@ impl Movement {
 pub fn space_name(space: i64) -> &'static str {
     match space {
         0 => "HBM",
-        1 => "VMEM",
+        VECTOR_SPACE => "VMEM",
         2 => "sync flags",
         HOST_SPACE => "host memory",
         6 => "SMEM",

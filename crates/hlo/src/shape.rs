@@ -167,6 +167,12 @@ impl Shape {
         self.leaves().iter().fold(0, |sum, leaf| sum.saturating_add(leaf.bytes()))
     }
 
+    /// Bytes of all arrays in it that lie in a memory space.
+    pub fn bytes_in(&self, space: i64) -> u64 {
+        let inside = self.leaves().into_iter().filter(|leaf| leaf.memory_space() == space);
+        inside.fold(0, |sum, leaf| sum.saturating_add(leaf.bytes()))
+    }
+
     /// Bytes that the elements need: no padding, and the type's own size.
     pub fn unpadded_bytes(&self) -> u64 {
         self.leaves()

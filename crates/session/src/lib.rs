@@ -13,6 +13,7 @@ mod hosts;
 pub mod load;
 pub mod model;
 mod problem;
+pub mod program;
 pub mod report;
 mod sample;
 mod saved_run;

@@ -11,7 +11,7 @@ use stepscope_analyze::time::typical_step::StepPicture;
 use stepscope_analyze::vocabulary::names::kernel_short_name;
 use stepscope_analyze::work::counters::KernelCounters;
 use stepscope_analyze::work::ops::{OpRow as OpResult, Where};
-use stepscope_analyze::work::programs::{Origins, Programs};
+use stepscope_analyze::work::programs::{Origins, Peaks, Programs};
 use stepscope_diagnose::facts::{ProfiledKernel, ProfiledKernels};
 use stepscope_diagnose::{Facts, diagnose_with_run};
 use stepscope_results::report::{HealthRow, OpRow, Profiled, RangeRow, Report, SourceRow, UsageRow};
@@ -37,7 +37,7 @@ pub fn look(loaded: &HostProfile) -> HostLook {
 pub fn judge(looked: PerHost<HostLook>, targets: Vec<String>) -> Result<(Report, Vec<Problem>), Problem> {
     let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
     let (hosts, problems) = looked.into_parts();
-    Ok((with_unread(merge(hosts, session, sessions, targets, &[])?, &problems), problems))
+    Ok((with_unread(merge(hosts, session, sessions, targets, &[], None)?, &problems), problems))
 }
 
 /// The same report with the hosts that are missing from it among the problems of the recording.
@@ -48,13 +48,18 @@ fn with_unread(mut report: Report, problems: &[Problem]) -> Report {
     report
 }
 
-/// The same with a picture of one host's typical step: that of the host that limits the run.
+/// The same with a picture of one host's typical step: that of the host that limits the run. `peaks` are what the user says
+/// that a device can do at best.
 pub fn judge_drawn(
     looked: PerHost<(HostLook, Option<StepPicture>)>,
     targets: Vec<String>,
+    peaks: Option<Peaks>,
 ) -> Result<(Report, Vec<Problem>), Problem> {
     let (looked, pictures) = looked.split();
-    let (mut report, problems) = judge(looked, targets)?;
+    let (session, sessions) = (looked.session.clone(), looked.sessions.clone());
+    let (hosts, problems) = looked.into_parts();
+    let report = merge(hosts, session, sessions, targets, &[], peaks)?;
+    let mut report = with_unread(report, &problems);
     let bound = report.summary.bound().map(|host| host.host.clone());
     report.picture = pictures.into_iter().flatten().find(|picture| Some(&picture.host) == bound.as_ref());
     Ok((report, problems))
@@ -77,13 +82,13 @@ pub fn report_of(
     names: (String, Arc<[String]>),
     targets: Vec<String>,
 ) -> Result<Report, Problem> {
-    merge(hosts, names.0, names.1, targets, &[])
+    merge(hosts, names.0, names.1, targets, &[], None)
 }
 
 /// The report on a profile, from files below the canonical `roots` only: event files beside it may lie elsewhere.
 pub fn report_within(profile: &Profile, targets: Vec<String>, roots: &[PathBuf]) -> Result<Report, Problem> {
     let hosts = profile.hosts.par_iter().map(look).collect();
-    let report = merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, roots)?;
+    let report = merge(hosts, profile.session.clone(), profile.sessions.clone(), targets, roots, None)?;
     Ok(with_unread(report, &profile.problems()))
 }
 
@@ -93,11 +98,14 @@ fn merge(
     sessions: Arc<[String]>,
     targets: Vec<String>,
     roots: &[PathBuf],
+    peaks: Option<Peaks>,
 ) -> Result<Report, Problem> {
     let (sources, partials): (Vec<SourceRow>, Vec<HostPartial>) = hosts.into_iter().unzip();
     let window = partials.iter().find_map(|host| host.wall()).map(Wall::seconds);
     let nothing = || Problem::new(Cause::Nothing, "no file could be read");
-    let facts = Facts::of(Session::finish(partials).ok_or_else(nothing)?);
+    let mut finished = Session::finish(partials).ok_or_else(nothing)?;
+    finished.results.programs = std::mem::take(&mut finished.results.programs).with_peaks(peaks);
+    let facts = Facts::of(finished);
     let about_memory = sources.iter().any(|source| source.format.delivers == Delivers::Memory);
     let memory = about_memory.then(|| stepscope_results::views::memory::summary(&facts.memory));
     if let Some(covers) = facts.summary.bound().map(|host| &host.covers) {

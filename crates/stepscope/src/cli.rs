@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::commands::{AttachArgs, BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, HloArgs,
-    JournalArgs, ManArgs, McpArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo,
+    JournalArgs, ManArgs, McpArgs, PeakArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo,
     export, info, report,
 };
 use crate::failure::Failure;
@@ -86,8 +86,8 @@ impl Command {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
         match self {
             Command::Report(args) => {
-                let ReportArgs { source, range, form } = args;
-                report::run(&source.wanted(), range.selection(), &form.form(), terminal)
+                let ReportArgs { source, range, peak, form } = args;
+                report::run(&source.wanted(), range.selection(), peak.peaks(), &form.form(), terminal)
             }
             Command::Demo(args) if args.serve => demo::serve(&args.place, terminal),
             Command::Demo(args) => demo::run(&args.form.form(), terminal),
@@ -213,6 +213,8 @@ pub(crate) struct ReportArgs {
     source: SourceArgs,
     #[command(flatten)]
     range: RangeArgs,
+    #[command(flatten)]
+    peak: PeakArgs,
     #[command(flatten)]
     form: FormArgs,
 }

@@ -74,3 +74,24 @@ fn a_folder_that_is_none_is_wrong_usage() {
     assert_eq!((code(&output), answers.len()), (2, 0));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is not a folder"));
 }
+
+#[test]
+fn a_program_is_read_page_by_page_and_what_is_missing_is_named() {
+    let path = "crates/stepscope/tests/recordings/version";
+    let (_, answers) = conversation(
+        &["."],
+        &[
+            call(1, "program", &json!({"path": path})),
+            call(2, "program", &json!({"path": path, "program": "jit_step", "op": "no_such_op"})),
+            call(3, "program", &json!({"path": path, "radius": 9})),
+            call(4, "view", &json!({"path": path, "name": "hlo_ops", "by": "source"})),
+        ],
+    );
+    let text = |at: usize| answers[at]["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text(0).contains("HloModule jit_step"), "{}", text(0));
+    let first = &answers[0]["result"];
+    assert!(first.to_string().len() <= 8_200 && first["structuredContent"]["next_cursor"].is_string(), "{first}");
+    assert!(answers[1]["result"]["isError"] == true && text(1).contains("has no instruction"), "{}", text(1));
+    assert_eq!(answers[2]["result"]["isError"], true, "a distance is bounded");
+    assert!(text(3).contains("train.py:"), "{}", text(3));
+}

@@ -33,7 +33,7 @@ fn is_answered(mode: &str, version: &str) {
     assert_eq!(heard["version"], version, "{heard}");
     let tools: Vec<&str> =
         heard["tools"].as_array().unwrap().iter().map(|tool| tool.as_str().unwrap()).collect();
-    assert_eq!(tools, ["list_profiles", "report", "finding", "view", "compare", "sql", "schema"]);
+    assert_eq!(tools, ["list_profiles", "report", "finding", "view", "program", "compare", "sql", "schema"]);
     let said = |key: &str| heard[key].as_str().unwrap();
     assert!(said("report").contains("Input-bound") && said("finding").contains("AUTOTUNE"), "{heard}");
     assert!(

@@ -41,4 +41,18 @@ export interface EventDetails extends EventRef {
   args: { key: string; value: string | number | boolean }[];
   parents: EventRef[];
   flows: Flow[];
+  /** The instruction of a compiled program that it runs. */
+  instruction: Instruction | null;
+}
+
+export interface Instruction {
+  program: string;
+  program_id: string | null;
+  op: string;
+  what: string;
+  scope: string;
+  source: string;
+  stack: string[];
+  category: string;
+  phase: string | null;
 }

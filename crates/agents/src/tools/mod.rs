@@ -4,6 +4,7 @@
 mod compare;
 mod finding;
 mod list_profiles;
+mod program;
 mod report;
 mod schema;
 mod sql;
@@ -34,8 +35,16 @@ pub(crate) struct Tool {
 }
 
 /// All tools, in the order in which an investigation uses them.
-pub(crate) const TOOLS: &[Tool] =
-    &[list_profiles::TOOL, report::TOOL, finding::TOOL, view::TOOL, compare::TOOL, sql::TOOL, schema::TOOL];
+pub(crate) const TOOLS: &[Tool] = &[
+    list_profiles::TOOL,
+    report::TOOL,
+    finding::TOOL,
+    view::TOOL,
+    program::TOOL,
+    compare::TOOL,
+    sql::TOOL,
+    schema::TOOL,
+];
 
 /// The tool with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Tool> {

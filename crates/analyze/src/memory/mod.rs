@@ -28,6 +28,7 @@ pub use ledger::Ledger;
 pub use log::picture::{
     AddressMap, CallNode, PlacedBlock, PlacedSegment, RoleCurve, address_map, calls_at, role_curve,
 };
+pub use programs::{JoinedBy, ProgramAtPeak};
 
 /// What one host says.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -85,6 +86,9 @@ pub struct Allocator {
     /// The program that ran longest while that much was reserved.
     #[serde(default)]
     pub program: Option<String>,
+    /// What compiled programs hold at the peak, as their own plans say; empty if the recording has no programs.
+    #[serde(default)]
+    pub programs: Vec<ProgramAtPeak>,
     /// Bytes at the peak per role, largest first; empty if no role is known.
     #[serde(default)]
     pub roles: Vec<(Option<Role>, i64)>,
@@ -128,7 +132,9 @@ impl Analysis for MemoryPartial {
             return MemoryPartial { allocators: log::allocators(context, recorded) };
         }
         let groups = records::collect(context);
-        let allocators = groups.into_par_iter().filter_map(|group| allocator(context, group)).collect();
+        let mut allocators: Vec<Allocator> =
+            groups.into_par_iter().filter_map(|group| allocator(context, group)).collect();
+        programs::explain(context, &mut allocators);
         MemoryPartial { allocators }
     }
 
@@ -203,6 +209,7 @@ fn allocator(context: &Context, group: records::Group) -> Option<Allocator> {
         program: chip
             .filter(|_| peak.reserved > 0)
             .and_then(|chip| programs::reserving(context, chip, &records, peak_place)),
+        programs: Vec::new(),
         at_peak,
         growth: growth::growth(&by_step),
         leaks: blocks::leaks(context, &records, &freed, &steps),

@@ -10,6 +10,7 @@
 
 pub(crate) mod activities;
 mod async_ops;
+mod background;
 pub(crate) mod host_collectives;
 pub mod launches;
 mod line;
@@ -33,6 +34,7 @@ use missing_device::{has_device_ops, programs_without_work, starts_any_kernel, u
 use walk::Facts;
 
 pub use line::StateLine;
+pub use background::Background;
 pub use state::State;
 pub(crate) use track_chunks::chunks;
 pub(crate) use walk::is_pipeline_thread;
@@ -47,6 +49,8 @@ pub struct States {
     /// Whether a device was working whose side was not recorded: the meaning of the host's waits is unknown
     /// then.
     pub device_unseen: bool,
+    /// Instructions of compiled programs that went on in the background, on processors.
+    pub background: Background,
 }
 
 impl States {
@@ -75,7 +79,13 @@ impl States {
                 line.into_iter().for_each(|(_, line)| line.fill(&spans, State::Communication));
             }
         }
-        States { lines, has_device, device_unseen }
+        let background =
+            if has_device || device_unseen { Background::default() } else { Background::of(trace, vocabulary) };
+        for (track, state, spans) in background.spans(trace, vocabulary) {
+            let line = lines.iter_mut().find(|(id, _)| *id == track);
+            line.into_iter().for_each(|(_, line)| line.fill(&spans, state));
+        }
+        States { lines, has_device, device_unseen, background }
     }
 }
 

@@ -7,7 +7,8 @@
 //! # How it is detected
 //! Instructions that only move data within one memory (`copy`, `transpose`, `reshape`, `bitcast-convert`, and fusions of
 //! nothing else) take at least {NOTABLE} of the step. The finding tells changes of layout from copies of a buffer. A fix saves
-//! all of their time at most ({GAIN}).
+//! all of their time at most ({GAIN}). From {SEVERE} of the step on, they are the verdict; on the host's processor, the
+//! executor's work around them counts in proportion.
 //!
 //! # How to fix it
 //! Changes of layout: keep one order of dimensions throughout (`NHWC` on TPUs and tensor cores), and put the contracted
@@ -28,7 +29,7 @@ use super::shared::{of_step, severity};
 use crate::facts::{Facts, ProgramPart};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
-use crate::thresholds::NOTABLE;
+use crate::thresholds::{NOTABLE, SEVERE};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -55,9 +56,14 @@ fn check(facts: &Facts) -> Option<Finding> {
     let duplicates = facts.program_part(|op| moves(op).filter(|it| *it == Movement::Duplicate).map(|_| 0.0));
     let duplicated = duplicates.map_or(0.0, |copies| copies.ms / part.ms);
     let (subject, ms) = (part.largest.first().map(|op| op.op.clone()), part.ms);
-    let cause = Copies { part, duplicated };
+    let fills_step = owned >= SEVERE;
+    let mut claims = vec![(Category::Compute, ms)];
+    if fills_step && !facts.on_device() {
+        claims.push((Category::Dispatch, facts.ms(Category::Dispatch) * part.share));
+    }
+    let cause = Copies { part, duplicated, fills_step };
     let finding = Finding::new(&RULE, severity(owned), cause, facts.framework()).about(subject);
-    Some(finding.owning(vec![(Category::Compute, ms)], Some(GAIN)).sure(0.8))
+    Some(finding.owning(claims, Some(GAIN)).sure(0.8))
 }
 
 /// Instructions that only move data.
@@ -67,16 +73,19 @@ pub struct Copies {
     pub part: ProgramPart,
     /// The share of their time that copies a buffer without changing its layout.
     pub duplicated: f64,
+    /// Whether they take so much of the step that nothing else needs to be said first.
+    pub fills_step: bool,
 }
 
 impl Cause for Copies {
     fn words(&self, finding: &Finding) -> Words {
-        let count = plural(self.part.count as u64, "instruction", "instructions");
-        let mut evidence = vec![format!(
-            "{count} of compiled programs only move data; {} of their time copies a buffer as it is, the rest changes \
-             layouts.",
-            share(self.duplicated)
-        )];
+        let count = plural(self.part.count as u64, "instruction only moves", "instructions only move");
+        let kind = match self.duplicated {
+            all if all >= 0.995 => "All of that copies buffers as they are.".to_owned(),
+            none if none <= 0.005 => "All of that changes layouts.".to_owned(),
+            part => format!("{} of that time copies buffers as they are, the rest changes layouts.", share(part)),
+        };
+        let mut evidence = vec![format!("{count} data. {kind}")];
         evidence.extend(lines_of(&self.part.largest));
         let mut advice = Vec::new();
         if self.duplicated < 0.8 {
@@ -108,7 +117,7 @@ impl Cause for Copies {
     }
 
     fn refines(&self) -> bool {
-        true
+        !self.fills_step
     }
 }
 
@@ -135,6 +144,12 @@ mod tests {
     }
 
     #[test]
+    fn what_fills_the_step_is_the_verdict_and_less_stands_behind_it() {
+        let refines = |share| found(share, Movement::Duplicate).map(|finding| finding.cause.refines());
+        assert_eq!((refines(0.29), refines(0.31)), (Some(true), Some(false)));
+    }
+
+    #[test]
     fn buffers_that_are_copied_as_they_are_ask_for_donation() {
         let advice = |movement| found(0.5, movement).map(|finding| finding.words().advice.concat());
         assert!(advice(Movement::Duplicate).is_some_and(|said| said.contains("overwrite")));
@@ -144,7 +159,7 @@ mod tests {
     #[test]
     fn it_speaks() {
         for duplicated in [0.0, 0.5, 1.0] {
-            speaks(&RULE, Copies { part: sample(), duplicated });
+            speaks(&RULE, Copies { part: sample(), duplicated, fills_step: duplicated > 0.4 });
         }
     }
 }

@@ -8,7 +8,8 @@
 //! # How it is detected
 //! The costliest op type takes at least {ONE_OP} of all op time and owns at least {SEVERE} of the step. Matrix products,
 //! convolutions, attention and recurrent cells are excluded, and so are names that say nothing (`fusion`, `while`, calls),
-//! by whole words of the name. Host callbacks have a finding of their own. A fix saves at most {GAIN} of the op's time
+//! by whole words of the name. Host callbacks have a finding of their own, and so have copies and single
+//! elementwise operations inside compiled programs (`layout-copies`, `unfused-ops`). A fix saves at most {GAIN} of the op's time
 //! and, on the host's processor, of the executor's work in proportion.
 //!
 //! The ops of an optimizer's update count as one, by the range that PyTorch writes around `optimizer.step()`: if the update
@@ -33,12 +34,15 @@
 //! The op's row in `stepscope ops PATH`.
 
 use stepscope_analyze::time::optimizer::Updating;
+use stepscope_analyze::vocabulary::names::hlo_opcode;
 use stepscope_analyze::vocabulary::{is_callback, is_dense, is_opaque};
+use stepscope_analyze::work::programs::ProgramOp;
 use stepscope_analyze::{Category, Shares};
 use stepscope_text::{duration_ms, quoted, share};
 
 use super::shared::ops::{cost, joined_update};
 use super::shared::{of_step, severity};
+use super::{layout_copies, unfused_ops};
 use crate::facts::{Facts, ModelOps, OpCost};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of, thresholds};
@@ -114,7 +118,20 @@ fn one_op(facts: &Facts) -> Option<Finding> {
     // tensors and wakes its threads. On a device the host's overhead has nothing to do with what its kernels compute.
     let around = if facts.on_device() { 0.0 } else { facts.ms(Category::Dispatch) * op.share };
     let claims = vec![(Category::Compute, owned), (Category::Dispatch, around)];
-    Some(finding.about(op.op_type.clone()).owning(claims, Some(GAIN)).sure(0.85))
+    let finding = finding.about(op.op_type.clone()).owning(claims, Some(GAIN)).sure(0.85);
+    // Copies and single operations inside of compiled programs are the compiler's: rules about programs know their cause.
+    let compiled = |wanted: fn(&ProgramOp) -> bool| {
+        let same = |row: &&ProgramOp| hlo_opcode(&row.op) == op.op_type && wanted(row);
+        let ms: f64 = facts.programs.ops.iter().filter(same).map(|row| row.totals.own.ms()).sum();
+        facts.programs.window.per_step(ms).unwrap_or(0.0) >= ONE_OP * op.ms_per_step
+    };
+    Some(if compiled(|row| row.facts.movement.is_some()) {
+        finding.yielding_to(&layout_copies::RULE)
+    } else if compiled(|row| row.facts.fusable_bytes > 0) {
+        finding.yielding_to(&unfused_ops::RULE)
+    } else {
+        finding
+    })
 }
 
 /// The op that fills the step.

@@ -7,7 +7,7 @@
 //! # How it is detected
 //! Elementwise instructions that stand alone, also those that a fusion of one wraps, read what another one of the same size
 //! wrote, or write for such ones only. The bytes in between, as a share of all bytes that they touch, say what fusing them
-//! saves; that must be at least {NOTABLE} of the step.
+//! saves; that must be at least {NOTABLE} of the step. If they take {SEVERE} of the step and more, they are the verdict.
 //!
 //! # How to fix it
 //! JAX: put the operations under one `jax.jit`, without `block_until_ready` or `jax.debug` calls between them.
@@ -28,7 +28,7 @@ use super::unfused_elementwise;
 use crate::facts::{Facts, ProgramPart};
 use crate::finding::{Cause, Finding, Words};
 use crate::rule::{About, Check, Rule, doc_of};
-use crate::thresholds::NOTABLE;
+use crate::thresholds::{NOTABLE, SEVERE};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -50,7 +50,8 @@ fn check(facts: &Facts) -> Option<Finding> {
     (owned >= NOTABLE).then(|| {
         let claims = vec![(Category::Compute, part.ms)];
         let (winnable, subject) = (part.winnable, part.largest.first().map(|op| op.op.clone()));
-        Finding::new(&RULE, severity(owned), Unfused(part), facts.framework())
+        let fills_step = of_step(facts, part.ms) >= SEVERE;
+        Finding::new(&RULE, severity(owned), Unfused { part, fills_step }, facts.framework())
             .about(subject)
             .owning(claims, Some(winnable))
             .sure(0.7)
@@ -60,11 +61,16 @@ fn check(facts: &Facts) -> Option<Finding> {
 
 /// Elementwise instructions in a row.
 #[derive(Clone, Debug)]
-pub struct Unfused(pub ProgramPart);
+pub struct Unfused {
+    /// The instructions.
+    pub part: ProgramPart,
+    /// Whether they take so much of the step that nothing else needs to be said first.
+    pub fills_step: bool,
+}
 
 impl Cause for Unfused {
     fn words(&self, finding: &Finding) -> Words {
-        let Unfused(part) = self;
+        let Unfused { part, .. } = self;
         let mut evidence = vec![format!(
             "{} one operation per element and pass the result on; {} of the bytes that they touch are in between.",
             plural(part.count as u64, "instruction does", "instructions do"),
@@ -92,7 +98,7 @@ impl Cause for Unfused {
     }
 
     fn refines(&self) -> bool {
-        true
+        !self.fills_step
     }
 }
 
@@ -120,6 +126,8 @@ mod tests {
 
     #[test]
     fn it_speaks() {
-        speaks(&RULE, Unfused(sample()));
+        for fills_step in [false, true] {
+            speaks(&RULE, Unfused { part: sample(), fills_step });
+        }
     }
 }

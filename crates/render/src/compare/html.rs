@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_diagnose::compare::{CategoryDelta, ComparedRun, Comparison, FindingKey};
+use stepscope_diagnose::compare::{CategoryDelta, ComparedRun, Comparison, FindingKey, PartDelta};
 use stepscope_results::words::terms;
 use stepscope_trace::statistics::quantile;
 
@@ -33,6 +33,7 @@ pub fn write_html(
         Section::new("Mean step breakdown", breakdown(&comparison.breakdown)),
         Section::new("Findings", findings(comparison)),
         Section::new("Comparability", notes(comparison)),
+        Section::new("Compiled programs, time per step", programs(comparison)),
         Section::new(format!("Ops, self time {}", words::per_unit(comparison.unit)), ops(comparison)),
         Section::new("Recordings", recordings(base, new)),
     ];
@@ -201,6 +202,28 @@ fn notes(comparison: &Comparison) -> Html {
     }
     let items = notes.iter().map(|note| tag("li", &[], Html::text(&printable(note))));
     tag("ul", &[("class", "notes")], items.collect())
+}
+
+/// Parts of the model in compiled programs: more work apart from less speed.
+fn programs(comparison: &Comparison) -> Html {
+    let changed = || comparison.parts.iter().filter(|part| part.delta_ms() != 0.0);
+    if changed().next().is_none() {
+        return Html::new();
+    }
+    let row = |part: &PartDelta| {
+        let (base_ms, new_ms) = part.ms();
+        vec![
+            Value::Name(part.name().to_owned()),
+            Value::Text(part.phase().to_owned()),
+            Value::Name(part.source().to_owned()),
+            Value::Ms(base_ms),
+            Value::Ms(new_ms),
+            Value::ChangeMs(part.delta_ms()),
+            Value::Text(words::part_change(part.change())),
+        ]
+    };
+    let rows: Vec<Vec<Value>> = changed().take(OPS).map(row).collect();
+    table(&["part", "phase", "source", "BASE ms", "NEW ms", "change ms", "why"], &rows)
 }
 
 fn ops(comparison: &Comparison) -> Html {

@@ -31,6 +31,15 @@ pub fn write_markdown(comparison: &Comparison, out: &mut dyn Write) -> io::Resul
         (name, measured.base_ms, measured.new_ms, if delta.proven() { "yes" } else { "no" }.to_owned())
     });
     rows(("per step", "significant"), categories.collect(), out)?;
+    let parts = comparison.parts.iter().filter(|part| part.delta_ms() != 0.0).take(TOP).map(|part| {
+        let (base_ms, new_ms) = part.ms();
+        let place = match part.source() {
+            "" => part.name().to_owned(),
+            source => format!("{} at {source}", part.name()),
+        };
+        (place, base_ms, new_ms, words::part_change(part.change()))
+    });
+    rows(("compiled programs, time per step", "why"), parts.collect(), out)?;
     let ops = comparison.ops.iter().filter(|op| op.delta_ms() != 0.0).take(TOP);
     let ops = ops.map(|op| {
         (op.name.clone(), op.base_ms, op.new_ms, words::op_type(op).unwrap_or_default().to_owned())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use stepscope_analyze::work::programs::{LiveValue, ProgramMemories, ProgramMemory};
 
-use super::hlo_modules::RECORD;
+use super::hlo_modules::{RECORD, short_program};
 use super::{Group, Grouping, Hosts, View, all_hosts};
 use crate::format::{bytes, percent};
 use crate::table::{Field, Table, columns, described};
@@ -180,7 +180,7 @@ fn describe(table: &mut Table, memories: &ProgramMemories) {
         format!("; the largest value, `{name}`, is {}", percent(value.bytes as f64 / own.peak_bytes as f64))
     });
     let peak = bytes(own.peak_bytes as f64);
-    table.headline = Some(format!("`{}` keeps at most {peak} in memory{largest}", first.program.name));
+    table.headline = Some(format!("`{}` keeps at most {peak} in memory{largest}", short_program(&first.program.name)));
     table.note(format!(
         "Arguments {}, outputs {} ({} of them in given-away arguments), temporaries {} of which {} are live at once.",
         bytes(own.argument_bytes as f64),

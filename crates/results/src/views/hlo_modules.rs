@@ -24,7 +24,10 @@ macro_rules! peaks_members {
          source: string -- Where the figures come from.\n\
          matrix_flops_per_s: {number?} -- Operations per second of matrix units, by type.\n\
          vector_flops_per_s: number? -- Operations per second of all other units.\n\
-         memory_bytes_per_s: number? -- Bytes per second of the memory.\n"
+         memory_bytes_per_s: number? -- Bytes per second of the memory.\n\
+         on_chip_read_bytes_per_s: number? -- Bytes per second that memory on the chip (VMEM) delivers.\n\
+         on_chip_write_bytes_per_s: number? -- Bytes per second that memory on the chip (VMEM) takes.\n\
+         cache_bytes: integer? -- Bytes of the last cache before the memory (L2).\n"
     };
 }
 pub(super) use peaks_members;
@@ -151,7 +154,13 @@ fn headline(programs: &Programs, all: f64) -> String {
         };
     };
     let share = percent(first.facts.time.ms() / all);
-    format!("`{}` takes {share} of the time in programs; {ran} ran, {never} did not", first.key.name)
+    let name = short_program(&first.key.name);
+    format!("`{name}` takes {share} of the time in programs; {ran} ran, {never} did not")
+}
+
+/// A program's name in sentences: without what TensorFlow adds to the names of clusters.
+pub(super) fn short_program(name: &str) -> &str {
+    name.split_once("__XlaCompiledKernel").map_or(name, |(cluster, _)| cluster)
 }
 
 /// States in a table's JSON what the device could do at best.
@@ -171,6 +180,9 @@ pub(super) fn describe_peaks(table: &mut Table, peaks: Option<&Peaks>) {
             "matrix_flops_per_s": matrix,
             "vector_flops_per_s": peaks.vector,
             "memory_bytes_per_s": peaks.memory,
+            "on_chip_read_bytes_per_s": peaks.on_chip_read,
+            "on_chip_write_bytes_per_s": peaks.on_chip_write,
+            "cache_bytes": peaks.cache_bytes,
         }),
     );
 }

@@ -1,6 +1,6 @@
 //! `stepscope hlo roofline`: how close instructions come to what the device can do.
 
-use stepscope_analyze::work::programs::{Bound, BoundTime, ProgramOp, Programs};
+use stepscope_analyze::work::programs::{Bound, BoundTime, Level, Peaks, ProgramOp, Programs};
 
 use super::hlo_modules::{RECORD, peaks_members, programs};
 use super::hlo_ops::finish;
@@ -43,10 +43,14 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         flops_per_s_shown.drawn: Text "FLOP/s" => line.rate(line.flops).map(prefixed);
         peak_flops_per_s.hidden: Short "peak FLOP/s", "peak of the unit and type" => line.peak();
         peak_shown.drawn: Text "peak FLOP/s" => line.peak().map(prefixed);
-        bytes_per_s.real: Bytes "bytes/s", "bytes per second" => line.rate(line.bytes);
+        bytes_per_s.real: Bytes "bytes/s", "bytes per second, of all levels of memory" => line.rate(line.bytes);
+        level.optional: Text "level", "level of memory that serves it at best: VMEM if all its arrays lie there, L2 if one execution fits, else HBM" => line.level();
+        main_bytes_per_s.real.hidden: Bytes "HBM bytes/s", "bytes per second to and from the device's memory" => line.op.main_bytes().and_then(|bytes| line.rate(bytes));
         peak_bytes_per_s.real: Bytes "peak bytes/s", "peak of the device's memory" => line.memory();
+        on_chip_bytes_per_s.real.optional: Bytes "VMEM bytes/s", "bytes per second to and from memory on the chip" => line.on_chip();
+        peak_on_chip_bytes_per_s.real.optional: Bytes "peak VMEM", "peak of memory on the chip, reading" => line.on_chip_peak();
         ridge_flops_per_byte.optional: Short "ridge", "operations per byte from which the unit is the limit" => line.peak().zip(line.memory()).map(|(peak, memory)| peak / memory);
-        bound: Text "bound", "what limits it at best: compute, memory, network or host" => line.op.bound(line.programs.peaks.as_ref()).map(Bound::name);
+        bound: Text "bound", "what limits it at best: compute, memory, vmem, network or host" => line.op.bound(line.programs.peaks.as_ref()).map(Bound::name);
         efficiency: Percent "of peak", "share of the peak that it reaches; above 1 if caches served part of the bytes" => line.limit().map(|limit| limit.efficiency);
         waste_ms: Ms "waste", "time above the least possible" => line.limit().map(|limit| limit.waste_ms);
     }
@@ -80,11 +84,28 @@ impl<'a> Line<'a> {
     }
 
     fn memory(&self) -> Option<f64> {
-        self.programs.peaks.as_ref()?.memory
+        self.peaks()?.memory
+    }
+
+    fn peaks(&self) -> Option<&'a Peaks> {
+        self.programs.peaks.as_ref()
+    }
+
+    fn level(&self) -> Option<&'static str> {
+        self.op.level(self.peaks()?).map(Level::name)
+    }
+
+    /// Bytes per second to and from memory on the chip, if it touches that.
+    fn on_chip(&self) -> Option<f64> {
+        Some(self.op.on_chip_bytes()).filter(|bytes| *bytes > 0).and_then(|bytes| self.rate(bytes))
+    }
+
+    fn on_chip_peak(&self) -> Option<f64> {
+        self.on_chip().and(self.peaks()?.on_chip_read)
     }
 
     fn limit(&self) -> Option<BoundTime> {
-        self.op.bound_time(self.programs.peaks.as_ref()?)
+        self.op.bound_time(self.peaks()?)
     }
 }
 

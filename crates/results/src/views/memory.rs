@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use stepscope_analyze::memory::{
-    Allocator, At, HeldAt, Live, Memory, MemoryPartial, OutOfMemory, RoleSource, held_at,
+    Allocator, At, HeldAt, Live, Memory, MemoryPartial, OutOfMemory, ProgramAtPeak, RoleSource, held_at,
 };
+use stepscope_analyze::work::programs::PeakLine;
 use stepscope_analyze::{Analysis, Context};
 use stepscope_trace::memory::Role;
 
 use self::rows::reserved_label;
+use super::hlo_modules::short_program;
 use super::{Group, Grouping, Hosts, View, all_hosts, each_host};
 use crate::format::{bytes, duration_ms, percent, plural};
 use crate::table::{Table, described};
@@ -78,6 +80,7 @@ pub(super) const VIEW: View = View {
         before_capture_bytes: integer -- Allocated before the capture.
         program_reserved_bytes: integer -- Reserved at the peak by loaded programs for their temporaries.
         program: string? -- The program that reserves it.
+        programs: [program] -- What compiled programs hold at the peak, largest first.
         roles: [role] -- Bytes at the peak per role, largest first; empty if no role is known.
         roles_from: string? -- Where the roles come from: `file`, or `lifetimes` of blocks.
         out_of_memory: failure? -- The last request that failed.
@@ -85,6 +88,16 @@ pub(super) const VIEW: View = View {
         kept: [kept] -- What is allocated in every step and never freed.
         steps: [step] -- Each step.
         timeline: [[number?]] -- Pairs of milliseconds and bytes in use.
+        @program
+        program: string -- Its name.
+        bytes: integer -- Bytes at the peak that were allocated for its temporaries.
+        matched: string -- How: by `name`, or by the `size` of the allocation, which no other program has.
+        values: [value] -- Its temporaries at its own peak by line of source, largest first.
+        @value
+        what: string -- Scopes of the model and operation of the framework.
+        source: string? -- File and line.
+        shape: string -- Shape of the largest value.
+        bytes: integer -- Bytes of all values of this line.
         @role
         role: string -- What memory is for: parameter, optimizer, input, temporary, activation, gradient, autograd, kept, program or unknown.
         bytes: integer -- Bytes.
@@ -339,10 +352,20 @@ fn member(allocator: &Allocator) -> serde_json::Value {
         "fragmentation_at_peak": allocator.fragmentation_at_peak, "pressure": allocator.pressure(),
         "before_capture_bytes": allocator.before_capture,
         "program_reserved_bytes": allocator.reserved_by_programs, "program": allocator.program,
+        "programs": allocator.programs.iter().map(program_member).collect::<Vec<_>>(),
         "roles": roles_member(allocator), "roles_from": allocator.roles_from,
         "out_of_memory": allocator.out_of_memory.as_ref().map(failure_member),
         "growth": growth, "kept": leaks, "steps": steps, "timeline": timeline,
     })
+}
+
+fn program_member(program: &ProgramAtPeak) -> serde_json::Value {
+    let value = |line: &PeakLine| {
+        let source = Some(&line.source).filter(|source| !source.is_empty());
+        json!({"what": line.label, "source": source, "shape": line.shape, "bytes": line.bytes})
+    };
+    json!({"program": program.program, "bytes": program.bytes, "matched": program.by.key(),
+           "values": program.values.iter().map(value).collect::<Vec<_>>()})
 }
 
 fn roles_member(allocator: &Allocator) -> serde_json::Value {
@@ -402,6 +425,7 @@ fn describe(table: &mut Table, allocator: &Allocator) {
         table.note(format!("  {NO_ADDRESSES}"));
     }
     describe_roles(table, allocator);
+    allocator.programs.iter().take(DESCRIBED).for_each(|program| describe_program(table, program));
     if let Some(growth) = allocator.growth.filter(|growth| growth.grows) {
         let kept = allocator.leaks.first().map_or(String::new(), |leak| {
             let shape = leak.shape.as_ref().map_or(String::new(), |shape| format!(" {shape}"));
@@ -418,6 +442,18 @@ fn describe(table: &mut Table, allocator: &Allocator) {
             percent(growth.rising),
         ));
     }
+}
+
+/// What a program keeps in the blocks that were allocated for it.
+fn describe_program(table: &mut Table, program: &ProgramAtPeak) {
+    let named = |line: &PeakLine| {
+        let place = if line.source.is_empty() { String::new() } else { format!(" at {}", line.source) };
+        format!("{} {}{place}", bytes(line.bytes as f64), line.label)
+    };
+    let values: Vec<String> = program.values.iter().map(named).collect();
+    let values = if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };
+    let held = bytes(program.bytes as f64);
+    table.note(format!("  {held} at the peak are temporaries of `{}`{values}.", short_program(&program.program)));
 }
 
 /// Roles at the peak, and where they come from.

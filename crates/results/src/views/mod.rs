@@ -116,6 +116,7 @@ views! {
     hlo_ops,
     hlo_roofline,
     hlo_memory,
+    hlo_outside,
     input,
     memory,
     devices,

@@ -22,7 +22,7 @@ pub(crate) fn run(form: &Form, terminal: &Terminal) -> Result<Exit, Failure> {
     let looked = PerHost::at_inputs(session.clone(), vec![session], inputs, &Progress::new(), |profile| {
         load::look_at(profile, Selection::default(), true, form.html.is_some())
     })?;
-    let (report, problems) = judge_drawn(looked, Vec::new())?;
+    let (report, problems) = judge_drawn(looked, Vec::new(), None)?;
     report::show(&report, form, terminal)?;
     let is_text = !form.json && !form.markdown && form.html.is_none();
     if is_text && std::io::stdout().is_terminal() {

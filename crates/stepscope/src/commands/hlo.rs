@@ -5,11 +5,12 @@ use std::io::Write;
 use clap::{Args, Subcommand, ValueEnum};
 use stepscope_analyze::Selection;
 use stepscope_analyze::breakdown::selection::Range;
-use stepscope_analyze::work::programs::{self as analysis, GroupBy, Peaks, Shown, Wanted};
+use stepscope_analyze::work::programs::{GroupBy, Peaks};
 use stepscope_render::format::printable;
 use stepscope_results::Table;
 use stepscope_results::views::hlo_modules::programs;
 use stepscope_results::views::{DEFAULT_GROUPING, Hosts, View, hlo_modules, hlo_ops, hlo_roofline};
+use stepscope_session::program::{self, Wanted};
 use stepscope_session::{Cause, Problem, Query};
 
 use super::view;
@@ -46,6 +47,9 @@ enum What {
     /// What is live at the memory peak of each program.
     #[command(after_help = View::named("hlo_memory").map_or("", |view| view.after_help))]
     Memory(MemoryArgs),
+    /// Ops that ran outside of programs, why, and what the borders of programs cost (TensorFlow).
+    #[command(after_help = View::named("hlo_outside").map_or("", |view| view.after_help))]
+    Outside(ViewArgs),
     /// A program as HLO text, or one instruction with its neighbours and its stack.
     #[command(after_help = "Examples:\n  \
         stepscope hlo show logs/                             the program with the most time\n  \
@@ -82,8 +86,9 @@ struct MemoryArgs {
     by: BufferBy,
 }
 
+/// What a device can do at best, where the profile does not say it.
 #[derive(Debug, Args)]
-struct PeakArgs {
+pub(crate) struct PeakArgs {
     /// Peak of one device: FLOP/s, and after a comma bytes/s of its memory, such as 989T,3.35T.
     #[arg(long, value_name = "FLOPS[,BYTES]", value_parser = peak)]
     peak: Option<(f64, Option<f64>)>,
@@ -127,7 +132,7 @@ struct ShowArgs {
 }
 
 impl PeakArgs {
-    fn peaks(&self) -> Option<Peaks> {
+    pub(crate) fn peaks(&self) -> Option<Peaks> {
         self.peak.map(|(flops, memory)| Peaks::given(Some(flops), memory))
     }
 }
@@ -160,6 +165,10 @@ impl HloArgs {
                 let view = named("hlo_memory")?;
                 let make = view.grouped(args.by.word()).unwrap_or(view.table);
                 view::show(view, args.view, terminal, make)
+            }
+            What::Outside(args) => {
+                let view = named("hlo_outside")?;
+                view::show(view, args, terminal, view.table)
             }
             What::Show(args) => args.run(terminal),
         }
@@ -208,10 +217,9 @@ impl ShowArgs {
         let whole = Selection { range: Range::Whole, ..Selection::default() };
         let source = Query { paths: vec![self.path], session: None, host: None, roots: Vec::new() };
         let (shown, problems) = load::hosts(&source, whole, terminal, |hosts| {
-            let all = hosts.visit(|loaded| analysis::show(&loaded.context(), &wanted));
+            let all = hosts.visit(|loaded| program::of_host(&loaded, &wanted));
             hosts.any()?;
-            let best = all.into_iter().flatten().min_by_key(|shown| shown.missing.is_some());
-            best.map_or_else(|| Err(nothing()), |shown| found(shown, &wanted))
+            program::best(all, &wanted)
         })?;
         let mut out = terminal.stdout_as(self.json);
         if self.json {
@@ -237,26 +245,6 @@ impl ShowArgs {
         out.flush()?;
         Ok(load::named(&problems, terminal))
     }
-}
-
-fn nothing() -> Problem {
-    let what = "the profile holds no compiled programs";
-    Problem::new(Cause::Nothing, what).then("record with JAX, or with TensorFlow's `jit_compile=True`")
-}
-
-fn found(shown: Shown, wanted: &Wanted) -> Result<Shown, Problem> {
-    let Some(close) = &shown.missing else { return Ok(shown) };
-    let what = match &wanted.op {
-        Some(op) if !shown.program.name.is_empty() => {
-            format!("`{}` has no instruction `{op}`", shown.program.name)
-        }
-        _ => format!("there is no program `{}`", wanted.program.as_deref().unwrap_or_default()),
-    };
-    let problem = Problem::new(Cause::Usage, what);
-    if close.is_empty() {
-        return Err(problem.then("`stepscope hlo ops` lists those that ran"));
-    }
-    Err(problem.then(format!("found {}", close.join(", "))))
 }
 
 fn show(

@@ -40,7 +40,7 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use export::Exported;
 pub(crate) use fleet::FleetArgs;
 pub(crate) use gate::GateArgs;
-pub(crate) use hlo::HloArgs;
+pub(crate) use hlo::{HloArgs, PeakArgs};
 pub(crate) use journal::JournalArgs;
 pub(crate) use mcp::McpArgs;
 #[cfg(unix)]

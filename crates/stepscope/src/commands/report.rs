@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::Selection;
+use stepscope_analyze::work::programs::Peaks;
 use stepscope_render::format::printable;
 use stepscope_render::report;
 use stepscope_results::report::Report;
@@ -32,12 +33,13 @@ pub(crate) struct Form {
 pub(crate) fn run(
     wanted: &Query,
     selection: Selection,
+    peaks: Option<Peaks>,
     form: &Form,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let targets: Vec<String> = wanted.paths.iter().map(|path| path.display().to_string()).collect();
     let look = |profile, only| load::look_at(profile, selection, only, form.html.is_some());
-    let (report, problems) = judge_drawn(load::analyse_hosts(wanted, terminal, look)?, targets)?;
+    let (report, problems) = judge_drawn(load::analyse_hosts(wanted, terminal, look)?, targets, peaks)?;
     show(&report, form, terminal)?;
     Ok(load::named(&problems, terminal))
 }

@@ -21,8 +21,8 @@ export function pointsOf(ops: readonly Op[]): Point[] {
 }
 
 export interface Roofs {
-  /** Bytes per second, or unknown. */
-  memory: number | null;
+  /** Levels of memory with their bytes per second, the slowest first: main memory, then memory on the chip. */
+  levels: { label: string; rate: number }[];
   /** Highest first; one per rate. */
   matrix: { label: string; flops: number }[];
 }
@@ -30,12 +30,20 @@ export interface Roofs {
 /** The peaks that the view states. */
 export function roofsOf(members: unknown): Roofs {
   const peaks = (members as { peaks?: unknown } | null)?.peaks as
-    { matrix_flops_per_s?: Record<string, number | null>; memory_bytes_per_s?: number | null } | null | undefined;
+    | {
+        matrix_flops_per_s?: Record<string, number | null>;
+        memory_bytes_per_s?: number | null;
+        on_chip_read_bytes_per_s?: number | null;
+      }
+    | null
+    | undefined;
   const byRate = new Map<number, string[]>();
   for (const [type, flops] of Object.entries(peaks?.matrix_flops_per_s ?? {}))
     if (flops) byRate.set(flops, [...(byRate.get(flops) ?? []), type]);
   const matrix = [...byRate].map(([flops, types]) => ({ label: types.slice(0, 2).join(", "), flops }));
-  return { memory: peaks?.memory_bytes_per_s ?? null, matrix: matrix.sort((a, b) => b.flops - a.flops) };
+  const level = (label: string, rate: number | null | undefined) => (rate ? [{ label, rate }] : []);
+  const levels = [...level("HBM", peaks?.memory_bytes_per_s), ...level("VMEM", peaks?.on_chip_read_bytes_per_s)];
+  return { levels: levels.sort((a, b) => a.rate - b.rate), matrix: matrix.sort((a, b) => b.flops - a.flops) };
 }
 
 /** The address of a part of the picture: both axes stretched by a factor around a place in it (0 to 1). */

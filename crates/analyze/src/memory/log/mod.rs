@@ -119,6 +119,7 @@ impl<'a> Look<'a> {
             before_capture,
             reserved_by_programs: 0,
             program: None,
+            programs: Vec::new(),
             growth: growing::growth(&by_step, &kept, self.at(peak)),
             leaks: kept,
             steps: by_step,

@@ -14,7 +14,7 @@ use super::table::{Meaning, OpTable};
 use super::{Entries, OpKey, Totals, Where};
 use crate::context::Context;
 use crate::states::timeline::Mask;
-use crate::states::{State, StateLine, chunks};
+use crate::states::{Background, State, StateLine, chunks};
 use crate::window::Windows;
 
 /// Number of events in a piece of a long thread.
@@ -31,6 +31,7 @@ pub(super) fn collect(context: &Context, windows: &Windows, entries: &mut Entrie
     }
     let pass = Pass {
         trace,
+        background: &context.states().background,
         windows,
         table: &table,
         input_lines: input_lines(context),
@@ -71,6 +72,7 @@ fn input_lines<'c>(context: &'c Context) -> Vec<Option<&'c StateLine>> {
 
 struct Pass<'c> {
     trace: &'c Trace,
+    background: &'c Background,
     windows: &'c Windows,
     table: &'c OpTable,
     input_lines: Vec<Option<&'c StateLine>>,
@@ -162,7 +164,8 @@ impl Pass<'_> {
             let flops =
                 if counts { self.shaped.flops(self.trace, track, index, op, &mut found.known) } else { None };
             let (inside, kernel, covered) = (Dur::ZERO, Dur::ZERO, false);
-            open.push(OpenOp { end, dur, inside, kernel, op, slot, eager, counts, flops, covered });
+            let late = self.background.after(track, index);
+            open.push(OpenOp { end, dur, inside, kernel, late, op, slot, eager, counts, flops, covered });
             if counts {
                 self.look_closer(track, index, slot, eager, &mut found);
             }
@@ -201,6 +204,8 @@ struct OpenOp {
     inside: Dur,
     /// Time of an eager op's kernel.
     kernel: Dur,
+    /// Time that it went on in the background.
+    late: Dur,
     op: u32,
     slot: u32,
     eager: bool,
@@ -270,9 +275,9 @@ impl Found {
             if ended.counts {
                 let whole = if ended.kernel.is_zero() { ended.dur } else { ended.kernel };
                 let (count, total, own) = &mut self.sums[ended.slot as usize];
-                let self_time = (whole - ended.inside).at_least_zero();
+                let self_time = (whole - ended.inside).at_least_zero() + ended.late;
                 *count += 1;
-                *total += ended.dur;
+                *total += ended.dur + ended.late;
                 *own += self_time;
                 if let Some(flops) = ended.flops.filter(|_| !ended.covered) {
                     let (known, sum, time) = &mut self.flops[ended.slot as usize];

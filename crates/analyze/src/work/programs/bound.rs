@@ -1,6 +1,6 @@
 //! The least time that an instruction can take on its device, and how much more it took.
 
-use super::{Peaks, ProgramOp};
+use super::{Level, Peaks, ProgramOp};
 
 /// What limits an instruction at best.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,6 +9,8 @@ pub enum Bound {
     Compute,
     /// The bandwidth of the device's memory.
     Memory,
+    /// The bandwidth of memory on the chip.
+    OnChip,
     /// The links between devices.
     Network,
     /// The link to the host.
@@ -21,6 +23,7 @@ impl Bound {
         match self {
             Bound::Compute => "compute",
             Bound::Memory => "memory",
+            Bound::OnChip => "vmem",
             Bound::Network => "network",
             Bound::Host => "host",
         }
@@ -58,14 +61,17 @@ impl ProgramOp {
         if self.facts.link_bytes.is_some() || self.facts.host_memory() {
             return None;
         }
-        let memory = peaks.memory.map(|rate| cost.bytes as f64 / rate);
+        let memory = peaks.memory_seconds(self).map(|(level, seconds)| match level {
+            Level::OnChip => (Bound::OnChip, seconds),
+            Level::Main | Level::Cache => (Bound::Memory, seconds),
+        });
         // A unit without a known peak is left out if memory alone already takes long: the bound stays a lower one.
         let compute = peaks.compute_seconds(&cost).or_else(|| {
             peaks.compute_seconds(&stepscope_hlo::Cost { vector: 0, transcendentals: 0, ..cost })
         });
         let (bound, seconds) = match (compute, memory) {
-            (Some(compute), Some(memory)) if compute >= memory => (Bound::Compute, compute),
-            (_, Some(memory)) => (Bound::Memory, memory),
+            (Some(compute), Some((_, memory))) if compute >= memory => (Bound::Compute, compute),
+            (_, Some(memory)) => memory,
             (Some(compute), None) => (Bound::Compute, compute),
             (None, None) => return None,
         };

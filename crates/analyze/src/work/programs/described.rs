@@ -5,7 +5,7 @@ use stepscope_hlo::{
     Costs, Instruction, InstructionId, Module, Phases, Users, collective_kind, label, scope,
 };
 
-use super::{Exchange, OpFacts};
+use super::{Exchange, OnChip, OpFacts};
 
 /// Operands that are followed to find where an instruction without a name comes from.
 const FOLLOWED: usize = 8;
@@ -27,7 +27,8 @@ impl<'m, 'a> Described<'m, 'a> {
             module.instructions.iter().zip(0..).map(|(instruction, id)| (instruction.name, id)).collect();
         let loops = module.instructions.iter().filter(|instruction| instruction.opcode == "while");
         let conditions = loops.filter_map(|each| each.called.get(1).copied()).collect();
-        let (costs, phases, users) = (Costs::of(module), Phases::of(module), Users::of(module));
+        let (costs, (phases, users)) =
+            rayon::join(|| Costs::of(module), || (Phases::of(module), Users::of(module)));
         Described { module, costs, phases, by_name, users, conditions }
     }
 
@@ -62,6 +63,8 @@ impl<'m, 'a> Described<'m, 'a> {
             shape: moved.map(ToString::to_string).unwrap_or_default(),
             fusable_bytes: self.fusable_bytes(id, instruction),
             padding_bytes: self.module.padding_bytes(instruction),
+            on_chip: OnChip::of(self.module, instruction),
+            stated_main_bytes: None,
             in_condition: self.conditions.contains(&instruction.computation),
             exchange: self.exchange(instruction),
         }

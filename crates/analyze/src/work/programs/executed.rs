@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_hlo::main_memory_bytes;
 use stepscope_trace::{
     Args, Dur, Form, KindId, ProcessKind, Span, StrId, Time, Trace, Track, TrackKind, Value,
 };
@@ -29,10 +30,19 @@ pub(super) struct Tally {
     pub by_kind: FxHashMap<KindId, u64>,
     /// Whether it ran as kernels of a device that a host launches.
     pub kernels: bool,
-    /// Operations and bytes of one execution, where the profile states them.
-    pub stated: Option<(u64, u64)>,
+    /// What one execution costs, where the profile states it.
+    pub stated: Option<Stated>,
     /// How events were joined with it.
     pub matched: Matched,
+}
+
+/// What one execution costs by the profile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stated {
+    pub flops: u64,
+    pub bytes: u64,
+    /// Those of the bytes that cross the main memory.
+    pub main_bytes: Option<u64>,
 }
 
 impl Tally {
@@ -117,7 +127,7 @@ struct Owner<'t> {
     op: Option<Cow<'t, str>>,
     kind: KindId,
     run: Option<(u64, u64)>,
-    stated: Option<(u64, u64)>,
+    stated: Option<Stated>,
     /// The line of source, of kernels that state no instruction.
     source: Option<String>,
     /// When it began and how long it took by the device's own clock, which is exact where the host's view of it is not.
@@ -140,6 +150,7 @@ struct Open<'t> {
     end: Time,
     dur: Dur,
     inside: Dur,
+    late: Dur,
     owner: Owner<'t>,
 }
 
@@ -158,6 +169,7 @@ struct Pass<'c, 't> {
     measured: Option<StrId>,
     flops: Vec<StrId>,
     bytes: Option<StrId>,
+    by_level: Option<StrId>,
 }
 
 impl<'c, 't> Pass<'c, 't> {
@@ -179,6 +191,7 @@ impl<'c, 't> Pass<'c, 't> {
             measured: find("device_duration_ps"),
             flops: ["model_flops", "flops"].iter().filter_map(|key| find(key)).collect(),
             bytes: find("bytes_accessed"),
+            by_level: find("memory_access_breakdown"),
         }
     }
 
@@ -215,7 +228,9 @@ impl<'c, 't> Pass<'c, 't> {
             if let Some(outer) = open.last_mut().filter(|outer| end <= outer.end) {
                 outer.inside += dur;
             }
-            open.push(Open { start, end, dur, inside: Dur::ZERO, owner });
+            // What goes on in the background is part of it, but not around anything.
+            let late = if on_device { Dur::ZERO } else { self.context.states().background.after(track, index) };
+            open.push(Open { start, end, dur, inside: Dur::ZERO, late, owner });
         }
         while let Some(ended) = open.pop() {
             close(&mut found, ended, on_device);
@@ -249,7 +264,7 @@ impl<'c, 't> Pass<'c, 't> {
             measured: None,
         };
         let (mut run, mut device) = (None, 0);
-        let (mut flops, mut bytes, mut category) = (None, None, false);
+        let (mut flops, mut bytes, mut main_bytes, mut category) = (None, None, None, false);
         let mut name = None;
         let args: Args<'t> = self.trace.args_at(track, index);
         args.visit(|key, value| {
@@ -274,6 +289,11 @@ impl<'c, 't> Pass<'c, 't> {
                 category = true;
             } else if key == self.bytes {
                 bytes = value.as_u64();
+            } else if key == self.by_level {
+                main_bytes = match value {
+                    Value::Bytes(accesses) => main_memory_bytes(accesses),
+                    _ => None,
+                };
             } else if key.is_some_and(|key| self.flops.contains(&key)) {
                 flops = flops.or(value.as_u64());
             }
@@ -286,9 +306,10 @@ impl<'c, 't> Pass<'c, 't> {
         if category {
             // A TPU's kind is an instruction; its name is the whole line of text.
             owner.op = Some(Cow::Borrowed(hlo_name(self.trace.kind_name(kind))));
-            owner.stated = flops.zip(bytes);
+            owner.stated = flops.zip(bytes).map(|(flops, bytes)| Stated { flops, bytes, main_bytes });
         }
-        owner.run = run.map(|run| (run, device));
+        // TensorFlow does not number its runs: every one is -1.
+        owner.run = run.filter(|run| *run != u64::MAX).map(|run| (run, device));
         owner.op = owner.op.map(innermost).filter(|op| !op.is_empty() && !is_graph(op));
         let known = owner.op.is_some() || (on_device && !category);
         known.then_some(owner)
@@ -325,8 +346,8 @@ fn close(found: &mut Executed, ended: Open<'_>, on_device: bool) {
     }
     let tally = found.tally(&ended.owner);
     tally.events += 1;
-    tally.total += ended.dur;
-    tally.own += (ended.dur - ended.inside).at_least_zero();
+    tally.total += ended.dur + ended.late;
+    tally.own += (ended.dur - ended.inside).at_least_zero() + ended.late;
     tally.kernels |= on_device && ended.owner.stated.is_none();
     tally.stated = tally.stated.or(ended.owner.stated);
     *tally.by_kind.entry(ended.owner.kind).or_default() += 1;

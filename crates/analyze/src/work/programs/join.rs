@@ -1,11 +1,13 @@
 //! Joins what ran with the programs: finds each instruction, its cost, and how often it ran.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use stepscope_hlo::{InstructionId, Module};
 use stepscope_trace::Dur;
 
 use super::described::Described;
-use super::executed::{Executed, ProgramRef, Tally};
+use super::executed::{Executed, ProgramRef, Stated, Tally};
 use super::memory::peak_of;
 use super::modules::{ModuleBytes, modules};
 use super::unnamed;
@@ -14,37 +16,72 @@ use crate::context::Context;
 use crate::vocabulary::names::hlo_opcode;
 use crate::window::Windows;
 
+/// What ran, sorted by the programs of the trace.
+struct Sorted<'t> {
+    /// The programs in the order of the file, each with what ran of it and how often it ran; `None` if it did not.
+    modules: Vec<(ModuleBytes<'t>, Option<(FxHashMap<String, Tally>, u64)>)>,
+    /// What belongs to none of them.
+    rest: Executed,
+}
+
+impl<'t> Sorted<'t> {
+    fn of(context: &Context<'t>, windows: &Windows) -> Self {
+        let mut executed = Executed::of(context, windows);
+        let found = modules(context.trace);
+        let kernels = std::mem::take(&mut executed.unnamed);
+        unnamed::assign(context, &found, &mut executed, kernels);
+        let sorted = found.iter().map(|module| (*module, ran_of(context, &found, module, &mut executed)));
+        Sorted { modules: sorted.collect(), rest: executed }
+    }
+}
+
+/// What ran of a program is taken out of everything that ran.
+fn ran_of(
+    context: &Context,
+    found: &[ModuleBytes<'_>],
+    module: &ModuleBytes<'_>,
+    executed: &mut Executed,
+) -> Option<(FxHashMap<String, Tally>, u64)> {
+    let refers = |program: &ProgramRef| match program {
+        ProgramRef::Number(number) => *number == module.program_id,
+        ProgramRef::Name(name) => is_only(found, context.trace.str(*name), module),
+        ProgramRef::Unknown => false,
+    };
+    let programs: Vec<ProgramRef> =
+        executed.ops.keys().copied().filter(|program| refers(program)).collect();
+    let mut tallies: FxHashMap<String, Tally> = FxHashMap::default();
+    let mut runs = 0;
+    for program in &programs {
+        runs += executed.runs.remove(program).map_or(0, |runs| runs.len() as u64);
+        for (op, tally) in executed.ops.remove(program).unwrap_or_default() {
+            tallies.entry(op).or_default().add(tally);
+        }
+    }
+    (!programs.is_empty()).then_some((tallies, runs))
+}
+
 pub(super) fn join(context: &Context, windows: &Windows) -> ProgramsPartial {
-    let mut executed = Executed::of(context, windows);
-    let found = modules(context.trace);
+    let Sorted { modules, rest } = Sorted::of(context, windows);
     let mut partial = ProgramsPartial::default();
-    let kernels = std::mem::take(&mut executed.unnamed);
-    unnamed::assign(context, &found, &mut executed, kernels);
-    for module in &found {
-        let key = ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) };
-        let refers = |program: &ProgramRef| match program {
-            ProgramRef::Number(number) => *number == module.program_id,
-            ProgramRef::Name(name) => is_only(&found, context.trace.str(*name), module),
-            ProgramRef::Unknown => false,
-        };
-        let programs: Vec<ProgramRef> =
-            executed.ops.keys().copied().filter(|program| refers(program)).collect();
-        if programs.is_empty() {
+    for (module, ran) in modules {
+        let Some((tallies, runs)) = ran else {
             let instructions = Module::instructions_in(module.bytes);
             let facts = ProgramFacts { has_module: true, instructions, ..ProgramFacts::default() };
-            partial.programs.insert(key, facts);
+            partial.programs.insert(module.key(), facts);
             continue;
-        }
-        let mut tallies: FxHashMap<String, Tally> = FxHashMap::default();
-        let mut runs = 0;
-        for program in programs {
-            runs += executed.runs.remove(&program).map_or(0, |runs| runs.len() as u64);
-            tallies.extend(executed.ops.remove(&program).unwrap_or_default());
-        }
-        add_program(&mut partial, key, module, tallies, runs);
+        };
+        add_program(&mut partial, module.key(), &module, tallies, runs);
     }
-    add_strangers(context, &mut partial, executed);
+    add_strangers(context, &mut partial, rest);
     partial
+}
+
+/// The time in each program of the trace that ran, without reading any of them.
+pub(super) fn times(context: &Context) -> BTreeMap<ProgramKey, Dur> {
+    let sorted = Sorted::of(context, &Windows::of(context));
+    let time = |tallies: &FxHashMap<String, Tally>| tallies.values().map(|tally| tally.own).sum::<Dur>();
+    let ran = sorted.modules.iter().filter_map(|(module, ran)| Some((module.key(), time(&ran.as_ref()?.0))));
+    ran.filter(|(_, time)| *time > Dur::ZERO).collect()
 }
 
 /// Whether a name means this module and no other.
@@ -99,16 +136,16 @@ fn add_program(
         partial.programs.insert(key, ProgramFacts { runs, ..ProgramFacts::default() });
         return;
     };
-    let program = Described::of(&module);
+    let (program, peak) = rayon::join(|| Described::of(&module), || peak_of(&module));
     let usual = usual_executions(&program, &tallies);
-    let mut ops = std::collections::BTreeMap::new();
+    let mut ops = BTreeMap::new();
     let mut facts = ProgramFacts {
         has_module: true,
         instructions: module.instructions.len() as u64,
         runs,
         time: Dur::ZERO,
         cost_once: program.costs.total(),
-        peak: peak_of(&module),
+        peak,
         trains: program.phases.trains,
     };
     let mut most = 0;
@@ -123,8 +160,9 @@ fn add_program(
             most = most.max(executions);
         }
         let mut entry = OpEntry { facts: program.facts(id), totals: totals(&tally, executions) };
-        if let Some((flops, bytes)) = tally.stated {
+        if let Some(Stated { flops, bytes, main_bytes }) = tally.stated {
             entry.facts.cost = stated(entry.facts.cost, flops, bytes);
+            entry.facts.stated_main_bytes = main_bytes;
         }
         ops.insert(op, entry);
     }

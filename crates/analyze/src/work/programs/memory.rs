@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use stepscope_hlo::{AllocationKind, LiveBuffer, MAIN_SPACE, MemoryUse, Module, label, scope};
-use stepscope_trace::Dur;
+use stepscope_trace::{Dur, Trace};
 
+use super::ProgramKey;
+use super::join::times;
 use super::modules::modules;
-use super::{ProgramKey, ProgramsPartial};
-use crate::analysis::Analysis;
 use crate::context::Context;
 
 /// What a program keeps in the device's main memory when that is fullest.
@@ -22,6 +22,9 @@ pub struct ProgramPeak {
     pub alias_bytes: u64,
     /// Temporary values at the peak.
     pub temporary_bytes: u64,
+    /// What is allocated for all temporary values: more than exists at once if gaps are left.
+    #[serde(default)]
+    pub temporary_allocation: u64,
     /// Bytes of tiles that no element fills.
     pub padding_bytes: u64,
     /// What exists then by line of source, the largest first.
@@ -79,9 +82,29 @@ pub(super) fn peak_of(module: &Module<'_>) -> Option<ProgramPeak> {
         output_bytes: memory.output_bytes,
         alias_bytes: memory.alias_bytes,
         temporary_bytes,
+        temporary_allocation: memory.temp_bytes,
         padding_bytes,
         lines,
     })
+}
+
+/// Bytes of programs that are read to explain an allocator's peak: those of large models repeat their layers.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The peaks of all programs of a trace, whether they ran or not, in the order of the file.
+pub fn program_peaks(trace: &Trace) -> Vec<(ProgramKey, ProgramPeak)> {
+    let mut left = MOST_BYTES;
+    let mut found = Vec::new();
+    for module in modules(trace) {
+        if module.bytes.len() > left {
+            continue;
+        }
+        left -= module.bytes.len();
+        if let Some(peak) = Module::read(module.bytes).and_then(|module| peak_of(&module)) {
+            found.push((module.key(), peak));
+        }
+    }
+    found
 }
 
 /// The memory of one program in one memory space.
@@ -138,10 +161,10 @@ impl ProgramMemories {
     /// The memory of one host's programs.
     pub fn of(context: &Context) -> Self {
         let found = modules(context.trace);
-        let ran = ProgramsPartial::of(context).times();
+        let ran = times(context);
         let mut programs = Vec::new();
         for module in &found {
-            let key = ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) };
+            let key = module.key();
             let time = ran.get(&key).copied().unwrap_or_default();
             if time == Dur::ZERO && !ran.is_empty() {
                 continue;

@@ -8,11 +8,13 @@
 //! join      both together: costs per execution, executions from kernels
 //! peaks     what the devices could do at best
 //! bound     the least time that an instruction can take, and what it wastes
+//! levels    what crosses which level of memory
 //! memory    who is live at the peak
 //! show      programs as text
 //! card      one instruction with its neighbours, for pages
 //! groups    rows by category, scope, source line or phase
 //! origins   where an op of another table comes from
+//! outside   what TensorFlow runs beside its programs, and at their borders
 //! usage     the share of the peak that a step reaches
 //! ```
 //!
@@ -25,10 +27,12 @@ mod described;
 mod executed;
 mod groups;
 mod join;
+mod levels;
 mod memory;
 mod memory_picture;
 mod modules;
 mod origins;
+mod outside;
 mod peaks;
 mod show;
 mod unnamed;
@@ -46,10 +50,12 @@ use crate::window::{Window, Windows};
 pub use bound::{Bound, BoundTime};
 pub use card::{Card, Graph, GraphNode, card, card_of_event, graph};
 pub use groups::{GroupBy, GroupRow};
-pub use memory::{LiveValue, PeakLine, ProgramMemories, ProgramMemory, ProgramPeak};
+pub use levels::{Level, OnChip};
+pub use memory::{LiveValue, PeakLine, ProgramMemories, ProgramMemory, ProgramPeak, program_peaks};
 pub use memory_picture::{MemoryBox, MemoryPicture, memory_picture};
 pub use modules::{ModuleBytes, modules};
 pub use origins::{Origin, Origins};
+pub use outside::{Borders, Handing, Place, Uncompiled, place_of};
 pub use peaks::{PeakSource, Peaks};
 pub use stepscope_hlo::{Cost, MatrixType, Movement, Phase, space_name};
 pub use usage::Usage;
@@ -119,6 +125,12 @@ pub struct OpFacts {
     pub fusable_bytes: u64,
     /// Bytes of tiles that no element fills, per execution.
     pub padding_bytes: u64,
+    /// Bytes that one execution moves to and from memory on the chip.
+    #[serde(default)]
+    pub on_chip: OnChip,
+    /// Bytes of one execution that cross the device's main memory, where the profile states them.
+    #[serde(default)]
+    pub stated_main_bytes: Option<u64>,
     /// Whether it belongs to what decides if a loop goes on.
     pub in_condition: bool,
     /// Which part of a collective it is.
@@ -280,14 +292,6 @@ impl Analysis for ProgramsPartial {
             longest.then_with(|| (&a.program, &a.op).cmp(&(&b.program, &b.op)))
         });
         Programs { window: self.window, programs, ops, peaks: self.peaks, capacity: self.capacity }
-    }
-}
-
-impl ProgramsPartial {
-    /// The time in each program that ran.
-    pub fn times(&self) -> BTreeMap<ProgramKey, Dur> {
-        let ran = self.programs.iter().filter(|(_, facts)| facts.time > Dur::ZERO);
-        ran.map(|(key, facts)| (key.clone(), facts.time)).collect()
     }
 }
 

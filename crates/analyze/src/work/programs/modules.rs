@@ -4,6 +4,8 @@ use rustc_hash::FxHashMap;
 use stepscope_hlo::Module;
 use stepscope_trace::{Trace, Value};
 
+use super::ProgramKey;
+
 /// A program in a trace, not read yet.
 #[derive(Copy, Clone, Debug)]
 pub struct ModuleBytes<'t> {
@@ -13,6 +15,13 @@ pub struct ModuleBytes<'t> {
     pub name: &'t str,
     /// An `HloProto`.
     pub bytes: &'t [u8],
+}
+
+impl ModuleBytes<'_> {
+    /// What results call it.
+    pub fn key(&self) -> ProgramKey {
+        ProgramKey { name: self.name.to_owned(), id: Some(self.program_id) }
+    }
 }
 
 /// All programs of a trace, in the order of the file; of two with one number, the first.

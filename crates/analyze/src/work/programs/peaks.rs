@@ -6,6 +6,7 @@
 use stepscope_hlo::{Cost, MatrixType};
 use stepscope_trace::{Datum, Device, DeviceKind, Trace};
 
+use super::levels::cache_bytes;
 use crate::work::gpu_specs;
 
 /// Peak rates of one device.
@@ -21,6 +22,15 @@ pub struct Peaks {
     pub vector: Option<f64>,
     /// Bytes per second of the device's memory.
     pub memory: Option<f64>,
+    /// Bytes per second that memory on the chip delivers.
+    #[serde(default)]
+    pub on_chip_read: Option<f64>,
+    /// Bytes per second that memory on the chip takes.
+    #[serde(default)]
+    pub on_chip_write: Option<f64>,
+    /// Bytes of the last cache before the memory.
+    #[serde(default)]
+    pub cache_bytes: Option<u64>,
 }
 
 /// Where peak rates come from.
@@ -86,7 +96,8 @@ impl Peaks {
 
     /// Peaks that the user gave: operations per second of all units and types, bytes per second.
     pub fn given(flops: Option<f64>, memory: Option<f64>) -> Self {
-        Peaks { device: String::new(), source: PeakSource::Given, matrix: [flops; 9], vector: flops, memory }
+        let source = PeakSource::Given;
+        Peaks { source, matrix: [flops; 9], vector: flops, memory, ..Peaks::default() }
     }
 
     /// The peak for numbers of a kind: its own, or that of the next wider one, which can do the same work.
@@ -125,19 +136,29 @@ fn name_of(trace: &Trace, device: &Device) -> String {
 
 /// What a TPU's profile states: the peak of its matrix units in brain floating point.
 fn stated(trace: &Trace, device: &Device) -> Option<Peaks> {
-    let key = trace.strings().find("peak_teraflops_per_second")?;
-    let property = device.properties.iter().find(|property| property.key == key)?;
-    let peak = match property.value {
-        Datum::Float(peak) if peak > 0.0 => peak * 1e12,
-        Datum::UInt(peak) if peak > 0 => peak as f64 * 1e12,
-        _ => return None,
+    let rate = |name: &str, unit: f64| {
+        let key = trace.strings().find(name)?;
+        match device.properties.iter().find(|property| property.key == key)?.value {
+            Datum::Float(rate) if rate > 0.0 => Some(rate * unit),
+            Datum::UInt(rate) if rate > 0 => Some(rate as f64 * unit),
+            _ => None,
+        }
     };
+    let peak = rate("peak_teraflops_per_second", 1e12)?;
     let mut matrix = [Some(peak); 9];
     matrix[MatrixType::F32Exact as usize] = Some(peak / EXACT_PASSES);
     matrix[MatrixType::F64 as usize] = None;
     let memory = device.memory_bandwidth.map(|rate| rate as f64);
     // The rate of the vector units is not stated.
-    Some(Peaks { device: name_of(trace, device), source: PeakSource::Profile, matrix, vector: None, memory })
+    Some(Peaks {
+        device: name_of(trace, device),
+        source: PeakSource::Profile,
+        matrix,
+        memory,
+        on_chip_read: rate("peak_vmem_rd_bw_gigabytes_per_second", 1e9),
+        on_chip_write: rate("peak_vmem_wr_bw_gigabytes_per_second", 1e9),
+        ..Peaks::default()
+    })
 }
 
 fn of_gpu(trace: &Trace, device: &Device) -> Option<Peaks> {
@@ -154,7 +175,8 @@ fn of_gpu(trace: &Trace, device: &Device) -> Option<Peaks> {
         let rate = |value: Option<f64>| value.map(|value| value * 1e12);
         let rates = [specs.fp64, specs.fp32, specs.tf32, specs.half, specs.fp8, specs.int8].map(rate);
         let memory = Some(specs.memory * 1e9);
-        return Some(from_rates(specs.name.to_owned(), PeakSource::Specifications, rates, memory));
+        let peaks = from_rates(specs.name.to_owned(), PeakSource::Specifications, rates, memory);
+        return Some(Peaks { cache_bytes: cache_bytes(specs.name), ..peaks });
     }
     let (_, per_cycle) =
         PER_CYCLE.iter().find(|(capability, _)| Some(*capability) == device.compute_capability)?;
@@ -175,7 +197,7 @@ fn from_rates(device: String, source: PeakSource, rates: [Option<f64>; 6], memor
     matrix[MatrixType::F16 as usize] = half;
     matrix[MatrixType::F8 as usize] = fp8;
     matrix[MatrixType::Int8 as usize] = int8;
-    Peaks { device, source, matrix, vector: fp32, memory }
+    Peaks { device, source, matrix, vector: fp32, memory, ..Peaks::default() }
 }
 
 #[cfg(test)]

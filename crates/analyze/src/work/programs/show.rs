@@ -3,9 +3,9 @@
 use stepscope_hlo::{InstructionId, Module, TextOptions};
 
 use super::card::stack;
-use super::modules::modules;
-use super::{ProgramKey, ProgramsPartial};
-use crate::analysis::Analysis;
+use super::ProgramKey;
+use super::join::times;
+use super::modules::{ModuleBytes, modules};
 use crate::context::Context;
 
 /// Which program, and which instruction of it.
@@ -40,12 +40,9 @@ const SUGGESTED: usize = 8;
 /// Finds what is wanted; `None` if the trace has no programs.
 pub fn show(context: &Context, wanted: &Wanted) -> Option<Shown> {
     let found = modules(context.trace);
-    let times = ProgramsPartial::of(context).times();
+    let times = times(context);
     let time = |key: &ProgramKey| times.get(key).copied().unwrap_or_default();
-    let key = |index: usize| {
-        let module = found.get(index)?;
-        Some(ProgramKey { name: module.name.to_owned(), id: Some(module.program_id) })
-    };
+    let key = |index: usize| found.get(index).map(ModuleBytes::key);
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(key(index).map(|key| time(&key))));
     let fits = |index: &&usize| match (&wanted.program, key(**index)) {

@@ -128,7 +128,7 @@ impl Taker<'_> {
         let wanted = Query { paths: vec![session.path.clone()], ..Query::default() };
         let look = |profile, only| load::look_at(profile, Selection::default(), only, form.html.is_some());
         let looked = load::analyse_hosts(&wanted, terminal, look)?;
-        let (report, problems) = judge_drawn(looked, vec![session.path.display().to_string()])?;
+        let (report, problems) = judge_drawn(looked, vec![session.path.display().to_string()], None)?;
         self.remark_on(session, &report, terminal);
         report::show(&report, form, terminal)?;
         Ok(load::named(&problems, terminal))
