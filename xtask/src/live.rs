@@ -31,7 +31,7 @@ const FRAMEWORKS: Live = Live {
     packages: &["tensorflow-cpu==2.21.0", "keras==3.15.0", "tensorboard==2.21.0", "jax[cpu]==0.10.2"],
     variable: "STEPSCOPE_TEST_PYTHON",
     needs: "frameworks",
-    tests: &["capture_live", "distributed_live", "run_listens", "run_injects"],
+    tests: &["capture_live", "distributed_live", "programs_live", "run_listens", "run_injects"],
     size: "2 GB",
 };
 

@@ -128,7 +128,8 @@ impl<'a> Line<'a> {
     /// Per second of the time whose cost is known.
     fn rate(&self, amount: Option<u64>) -> Option<f64> {
         let time = self.time_ms() - self.unknown_ms();
-        amount.filter(|_| time > 0.0).map(|amount| amount as f64 / time * 1e3)
+        let starts = self.op.is_some_and(ProgramOp::only_starts);
+        amount.filter(|_| time > 0.0 && !starts).map(|amount| amount as f64 / time * 1e3)
     }
 
     fn matrix_type(&self) -> Option<&'static str> {

@@ -75,7 +75,7 @@ impl<'a> Line<'a> {
     }
 
     fn rate(&self, amount: u64) -> Option<f64> {
-        (self.time_ms() > 0.0).then(|| amount as f64 / self.time_ms() * 1e3)
+        (self.time_ms() > 0.0 && !self.op.only_starts()).then(|| amount as f64 / self.time_ms() * 1e3)
     }
 
     fn peak(&self) -> Option<f64> {

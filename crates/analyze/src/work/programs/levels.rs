@@ -75,8 +75,16 @@ impl ProgramOp {
         self.on_chip().all()
     }
 
-    /// The level that serves it at best; `None` if nothing is known about the device's memory.
+    /// Whether its time is only that of starting something: rates of what it starts would be nonsense.
+    pub fn only_starts(&self) -> bool {
+        self.facts.opcode.ends_with("-start")
+    }
+
+    /// The level that serves it at best; `None` if nothing is known about the device's memory, or if the host's is the limit.
     pub fn level(&self, peaks: &Peaks) -> Option<Level> {
+        if self.facts.host_memory() {
+            return None;
+        }
         let main = self.main_bytes()?;
         if main == 0 && self.on_chip_bytes() > 0 {
             return Some(Level::OnChip);
