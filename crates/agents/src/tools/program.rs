@@ -39,8 +39,8 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let wanted = Wanted {
         program: owned("program")?,
         op: owned("op")?,
-        long: arguments.whole("long", 0..=1, 0)? == 1,
-        radius: arguments.whole("radius", 0..=FARTHEST, 1)?,
+        long: arguments.whole_number("long", 0..=1, 0)? == 1,
+        radius: arguments.whole_number("radius", 0..=FARTHEST, 1)?,
     };
     let start = arguments.cursor()?;
     let asked = desk.open(arguments.needed("path")?, arguments.text("session")?)?;

@@ -48,6 +48,7 @@ fn columns<'a>() -> Vec<Field<Line<'a>>> {
         time_ms.known: Ms "time", "time without nested instructions" => line.time_ms();
         fraction: Percent "share", "share of the time in programs" => (line.all > 0.0).then(|| line.time_ms() / line.all);
         time_ms_per_step.hidden: Ms "time/step", "time per step" => line.programs.window.per_step(line.time_ms());
+        background_ms.hidden: Ms "background", "part of the time in which it went on after its events, on threads that are not recorded" => line.op.map(|op| op.totals.background.ms());
         executions.known: Count "executions", "how often it ran" => line.executions();
         events.hidden: Count "events", "recorded events; more than executions if one runs several kernels" => line.op.map(|op| op.totals.events);
         ops.hidden: Count "ops", "number of instructions" => line.group.map_or(1, |group| group.ops);

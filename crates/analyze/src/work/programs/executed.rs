@@ -26,6 +26,8 @@ pub(super) struct Tally {
     pub total: Dur,
     /// Without instructions inside.
     pub own: Dur,
+    /// The part of both in which it went on in the background, after its events.
+    pub background: Dur,
     /// Events per kind: one execution may run several kernels.
     pub by_kind: FxHashMap<KindId, u64>,
     /// Whether it ran as kernels of a device that a host launches.
@@ -50,6 +52,7 @@ impl Tally {
         self.events += other.events;
         self.total += other.total;
         self.own += other.own;
+        self.background += other.background;
         self.kernels |= other.kernels;
         self.matched = self.matched.max(other.matched);
         self.stated = self.stated.or(other.stated);
@@ -348,6 +351,7 @@ fn close(found: &mut Executed, ended: Open<'_>, on_device: bool) {
     tally.events += 1;
     tally.total += ended.dur + ended.late;
     tally.own += (ended.dur - ended.inside).at_least_zero() + ended.late;
+    tally.background += ended.late;
     tally.kernels |= on_device && ended.owner.stated.is_none();
     tally.stated = tally.stated.or(ended.owner.stated);
     *tally.by_kind.entry(ended.owner.kind).or_default() += 1;

@@ -120,7 +120,8 @@ fn most_of_a_kind(tally: &Tally) -> u64 {
 }
 
 fn totals(tally: &Tally, executions: u64) -> OpTotals {
-    OpTotals { executions, events: tally.events, total: tally.total, own: tally.own, matched: tally.matched }
+    let Tally { events, total, own, background, matched, .. } = *tally;
+    OpTotals { executions, events, total, own, background, matched }
 }
 
 fn add_program(

@@ -166,6 +166,9 @@ pub struct OpTotals {
     pub total: Dur,
     /// Without instructions inside.
     pub own: Dur,
+    /// The part of both in which it went on in the background, after its events.
+    #[serde(default)]
+    pub background: Dur,
     /// How events were joined with it.
     pub matched: Matched,
 }
@@ -256,6 +259,7 @@ impl Analysis for ProgramsPartial {
                 own.totals.events += entry.totals.events;
                 own.totals.total += entry.totals.total;
                 own.totals.own += entry.totals.own;
+                own.totals.background += entry.totals.background;
                 own.totals.matched = own.totals.matched.max(entry.totals.matched);
             }
         }

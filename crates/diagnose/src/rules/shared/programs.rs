@@ -54,6 +54,7 @@ pub(in crate::rules) mod testing {
                 events: STEPS,
                 total: own,
                 own,
+                background: Dur::ZERO,
                 matched: Matched::Recorded,
             },
         }
