@@ -93,6 +93,10 @@ def get(port, path):
     connection.request("GET", path, headers={"Host": f"127.0.0.1:{port}"})
     answer = connection.getresponse()
     body = answer.read()
+    if answer.status == 202:
+        # The profile is still being read.
+        time.sleep(0.05)
+        return get(port, path)
     assert answer.status == 200, (path, answer.status, body[:200])
     return body
 
@@ -103,10 +107,6 @@ def pages(binary, out, program, op, rounds):
         sessions = json.loads(get(port, "/api/sessions"))
         number = (sessions if isinstance(sessions, list) else sessions["sessions"])[0]["id"]
         at = f"/api/s/{number}"
-        for _ in range(300):
-            if b'"loading"' not in get(port, f"{at}/view/hlo_modules")[:200]:
-                break
-            time.sleep(0.1)
         asked = {
             "pane of instructions": f"{at}/view/hlo_ops",
             "graph neighbourhood": f"{at}/programs/graph?program={program}&op={op}&radius=2",

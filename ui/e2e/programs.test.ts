@@ -43,3 +43,23 @@ test("panes share the chosen instruction, and the address holds every choice", a
   await close();
   await server.stop();
 });
+
+test("an event on the timeline names its instruction, and leads to its card", async () => {
+  const server = await serve("serve", `${fixtures}/jax-train`);
+  const { page, wrongs, close } = await open(on.browser, `${server.address}/#/s/0/hlo_ops`);
+  await page.getByRole("button", { name: "Find on the timeline" }).click();
+  const details = page.getByRole("article", { name: "Selected event" });
+  const facts = details.getByRole("table", { name: "Instruction of a compiled program" });
+  await facts.waitFor();
+  await page.screenshot({ path: `${shots}/timeline-instruction.png` });
+  const link = facts.getByRole("link");
+  const name = (await link.innerText()).trim();
+  await link.click();
+  await page
+    .getByRole("region", { name: "Instruction", exact: true })
+    .getByRole("heading", { name, exact: true })
+    .waitFor();
+  expect(wrongs).toEqual([]);
+  await close();
+  await server.stop();
+});

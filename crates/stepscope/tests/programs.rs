@@ -128,12 +128,12 @@ fn an_allocator_s_peak_is_explained_by_the_plan_of_the_program() {
 #[test]
 fn peaks_that_the_user_states_make_usage_and_findings_about_it() {
     let path = recording("version_wider");
-    assert_eq!(answer(&["report", &path])["usage"], Value::Null, "nobody knows the peak of a processor");
+    assert_eq!(answer(&["report", &path])["utilisation"], Value::Null, "nobody knows the peak of a processor");
     let stated = answer(&["report", &path, "--peak", "100T,1T"]);
-    assert_eq!(stated["usage"]["source"], "given by --peak");
-    let mfu = stated["usage"]["mfu"].as_f64().unwrap();
+    assert_eq!(stated["utilisation"]["source"], "given by --peak");
+    let mfu = stated["utilisation"]["mfu"].as_f64().unwrap();
     assert!(mfu > 0.0 && mfu < 0.3, "{mfu}");
-    let modest = answer(&["report", &path, "--peak", "1T"])["usage"]["mfu"].as_f64().unwrap();
+    let modest = answer(&["report", &path, "--peak", "1T"])["utilisation"]["mfu"].as_f64().unwrap();
     assert!((modest / mfu - 100.0).abs() < 0.5, "a hundredth of the peak is a hundred times the share");
     assert!(ids(&stated).contains(&"low-mfu") || !ids(&stated).contains(&"compute-bound"), "{:?}", ids(&stated));
 }

@@ -898,6 +898,8 @@ export interface MemoryAllocator {
   program: string | null;
   /** Reserved at the peak by loaded programs for their temporaries. */
   program_reserved_bytes: number;
+  /** What compiled programs hold at the peak, largest first. */
+  programs: MemoryProgram[];
   /** What it had reserved at the peak. */
   reserved_bytes_at_peak: number | null;
   /** Bytes at the peak per role, largest first; empty if no role is known. */
@@ -1003,6 +1005,17 @@ export interface MemoryPin {
   segments: number;
 }
 
+export interface MemoryProgram {
+  /** Bytes at the peak that were allocated for its temporaries. */
+  bytes: number;
+  /** How: by `name`, or by the `size` of the allocation, which no other program has. */
+  matched: string;
+  /** Its name. */
+  program: string;
+  /** Its temporaries at its own peak by line of source, largest first. */
+  values: MemoryValue[];
+}
+
 export interface MemoryRole {
   /** Bytes. */
   bytes: number;
@@ -1056,6 +1069,17 @@ export interface MemoryStep {
   index: number;
   /** Its peak. */
   peak_bytes: number | null;
+}
+
+export interface MemoryValue {
+  /** Bytes of all values of this line. */
+  bytes: number;
+  /** Shape of the largest value. */
+  shape: string;
+  /** File and line. */
+  source: string | null;
+  /** Scopes of the model and operation of the framework. */
+  what: string;
 }
 
 /** What `stepscope fleet report --json` writes. */
