@@ -12,12 +12,14 @@ const MAIN: i64 = 1;
 /// lies there.
 pub fn main_memory_bytes(breakdown: &[u8]) -> Option<u64> {
     let mut sum = None;
-    for (_, access) in fields(breakdown).filter(|(number, _)| *number == ACCESSES) {
+    let mut all = fields(breakdown);
+    for (_, access) in (&mut all).filter(|(number, _)| *number == ACCESSES) {
         let number = |field| last(access.bytes(), field).map_or(0, |value| value.number());
         let bytes = if number(SPACE) == MAIN { u64::try_from(number(BYTES)).unwrap_or(0) } else { 0 };
         sum = Some(sum.unwrap_or(0_u64).saturating_add(bytes));
     }
-    sum
+    // Of a breakdown that is cut off, nobody knows the rest.
+    sum.filter(|_| all.damage.is_none())
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ const FARTHEST: usize = 4;
 
 pub(super) const TOOL: Tool = Tool {
     name: "program",
-    title: "Show a compiled program",
-    about: "A program that XLA compiled as HLO text, or one instruction of it with its neighbours and the Python stack that \
-            led to it. The view hlo_ops lists instructions.",
+    title: "Show a program",
+    about: "A program that XLA compiled as HLO text, or one instruction with its neighbours and its Python stack.",
     arguments,
     required: &["path"],
     run,
@@ -25,10 +24,9 @@ pub(super) const TOOL: Tool = Tool {
 fn arguments() -> Value {
     json!({
         "path": path_schema(),
-        "program": {"type": "string", "description": "Name or number; the one with the most time without it"},
-        "op": {"type": "string", "description": "Instruction, such as fusion.21; the whole program without it"},
-        "radius": {"type": "integer", "minimum": 0, "maximum": FARTHEST, "description": "Distance of neighbours, 1 by default"},
-        "long": {"type": "integer", "minimum": 0, "maximum": 1, "description": "1: with signatures and origins"},
+        "program": {"type": "string"},
+        "op": {"type": "string", "description": "Instruction, such as fusion.21"},
+        "radius": {"type": "integer", "minimum": 0, "maximum": FARTHEST},
         "session": session_schema(),
         "cursor": cursor_schema(),
     })
@@ -39,7 +37,7 @@ fn run(desk: &Desk<'_>, arguments: Arguments<'_>) -> Result<Answer, Failed> {
     let wanted = Wanted {
         program: owned("program")?,
         op: owned("op")?,
-        long: arguments.whole_number("long", 0..=1, 0)? == 1,
+        long: false,
         radius: arguments.whole_number("radius", 0..=FARTHEST, 1)?,
     };
     let start = arguments.cursor()?;

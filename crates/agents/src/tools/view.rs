@@ -21,8 +21,7 @@ pub(super) const TOOL: Tool = Tool {
     name: "view",
     title: "Show a table",
     about: "One table of a profile, most expensive first: ops, kernels, steps, input (pipeline stages), memory, devices, \
-            scopes, path, functions, inference, health; of programs that XLA compiled, hlo_modules, hlo_ops, hlo_roofline, hlo_memory, \
-            hlo_outside.",
+            scopes, path, functions, inference, health, hlo_* (compiled programs).",
     arguments,
     required: &["path", "name"],
     run,
@@ -36,7 +35,7 @@ fn arguments() -> Value {
         "top": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "Rows per page, 15 by default"},
         "filter": {"type": "string", "description": "Regular expression for any text of a row"},
         "sort": {"type": "string", "description": "Column, such as count or self_ms:asc"},
-        "by": {"type": "string", "description": "ops: name or type; hlo_ops: category, scope, source, phase or module; hlo_memory: kind, source or scope"},
+        "by": {"type": "string", "description": "ops: name or type; hlo_ops: source, scope or phase"},
         "session": session_schema(),
         "cursor": cursor_schema(),
     })
