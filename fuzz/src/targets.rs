@@ -81,7 +81,8 @@ pub fn hlo(bytes: &[u8]) {
     let Some(module) = Module::read(bytes) else { return };
     let (costs, phases, users) = (Costs::of(&module), Phases::of(&module), Users::of(&module));
     for (instruction, id) in module.instructions.iter().zip(0..) {
-        let _ = (costs.instruction(id), phases.of_instruction(id), module.category(instruction), users.get(id));
+        let _ =
+            (costs.instruction(id), phases.of_instruction(id), module.category(instruction), users.get(id));
         let _ = (module.source(instruction), module.collective(instruction), module.trip_count(instruction));
         let _ = (module.movement(instruction), module.moved(instruction), module.is_unfused(instruction));
         let _ = (module.padding_bytes(instruction), instruction.shape.bytes_in(MAIN_SPACE));

@@ -15,8 +15,8 @@ use crate::exit::Exit;
 use crate::commands::{AttachArgs, BenchArgs, MonitorArgs, RunArgs};
 use crate::commands::{
     CaptureArgs, CompareArgs, CompletionsArgs, ExplainArgs, Exported, FleetArgs, GateArgs, HloArgs,
-    JournalArgs, ManArgs, McpArgs, PeakArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs, ViewCommand, demo,
-    export, info, report,
+    JournalArgs, ManArgs, McpArgs, PeakArgs, PlaceArgs, ScalarsArgs, ServeArgs, SqlArgs, TfprofArgs,
+    ViewCommand, demo, export, info, report,
 };
 use crate::failure::Failure;
 use crate::output::{Color, Terminal};

@@ -90,7 +90,10 @@ fn a_program_is_read_page_by_page_and_what_is_missing_is_named() {
     let text = |at: usize| answers[at]["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text(0).contains("HloModule jit_step"), "{}", text(0));
     let first = &answers[0]["result"];
-    assert!(first.to_string().len() <= 8_200 && first["structuredContent"]["next_cursor"].is_string(), "{first}");
+    assert!(
+        first.to_string().len() <= 8_200 && first["structuredContent"]["next_cursor"].is_string(),
+        "{first}"
+    );
     assert!(answers[1]["result"]["isError"] == true && text(1).contains("has no instruction"), "{}", text(1));
     assert_eq!(answers[2]["result"]["isError"], true, "a distance is bounded");
     assert!(text(3).contains("train.py:"), "{}", text(3));

@@ -37,9 +37,15 @@ fn parts(base: &str, new: &str) -> Vec<Value> {
 #[test]
 fn a_wider_layer_is_more_work_and_the_rest_of_the_program_is_not() {
     let found = parts("version", "version_wider");
-    let of = |scope: &str| found.iter().filter(|part| part["name"].as_str().unwrap().starts_with(scope)).collect::<Vec<_>>();
+    let of = |scope: &str| {
+        found.iter().filter(|part| part["name"].as_str().unwrap().starts_with(scope)).collect::<Vec<_>>()
+    };
     let products = |parts: Vec<&Value>| {
-        parts.into_iter().filter(|part| part["name"].as_str().unwrap().ends_with("dot_general")).cloned().collect::<Vec<_>>()
+        parts
+            .into_iter()
+            .filter(|part| part["name"].as_str().unwrap().ends_with("dot_general"))
+            .cloned()
+            .collect::<Vec<_>>()
     };
     let wider = products(of("mlp/"));
     assert!(!wider.is_empty(), "{found:#?}");
@@ -93,7 +99,11 @@ fn clusters_show_the_views_of_other_programs() {
     let ops = answer(&["hlo", "ops", &path]);
     let first = &rows(&ops, "rows")[0];
     assert_eq!(first["category"], "matmul", "{first}");
-    assert_eq!(first["source"], Value::Null, "a placeholder of TensorFlow is no line of anybody's program: {first}");
+    assert_eq!(
+        first["source"],
+        Value::Null,
+        "a placeholder of TensorFlow is no line of anybody's program: {first}"
+    );
 }
 
 #[test]
@@ -103,7 +113,8 @@ fn ops_outside_of_clusters_are_named_with_the_reason_and_borders_with_their_cost
     let unique = outside.iter().find(|row| row["op"] == "lookup/Unique").unwrap();
     assert_eq!(unique["why"], "the size of its result depends on values");
     let passed = |way: &str| {
-        let border = |row: &&Value| row["op_type"] == way && row["op"].as_str().unwrap().contains("cluster_0");
+        let border =
+            |row: &&Value| row["op_type"] == way && row["op"].as_str().unwrap().contains("cluster_0");
         rows(&table, "rows").iter().find(border).unwrap().clone()
     };
     assert_eq!(passed("values in")["count"], 8);
@@ -128,12 +139,20 @@ fn an_allocator_s_peak_is_explained_by_the_plan_of_the_program() {
 #[test]
 fn peaks_that_the_user_states_make_usage_and_findings_about_it() {
     let path = recording("version_wider");
-    assert_eq!(answer(&["report", &path])["utilisation"], Value::Null, "nobody knows the peak of a processor");
+    assert_eq!(
+        answer(&["report", &path])["utilisation"],
+        Value::Null,
+        "nobody knows the peak of a processor"
+    );
     let stated = answer(&["report", &path, "--peak", "100T,1T"]);
     assert_eq!(stated["utilisation"]["source"], "given by --peak");
     let mfu = stated["utilisation"]["mfu"].as_f64().unwrap();
     assert!(mfu > 0.0 && mfu < 0.3, "{mfu}");
     let modest = answer(&["report", &path, "--peak", "1T"])["utilisation"]["mfu"].as_f64().unwrap();
     assert!((modest / mfu - 100.0).abs() < 0.5, "a hundredth of the peak is a hundred times the share");
-    assert!(ids(&stated).contains(&"low-mfu") || !ids(&stated).contains(&"compute-bound"), "{:?}", ids(&stated));
+    assert!(
+        ids(&stated).contains(&"low-mfu") || !ids(&stated).contains(&"compute-bound"),
+        "{:?}",
+        ids(&stated)
+    );
 }

@@ -5,9 +5,7 @@
 mod support;
 
 use serde_json::Value;
-use stepscope_testkit::hlo::{
-    array, comes_from, computation, element, instruction, module, packed, proto,
-};
+use stepscope_testkit::hlo::{array, comes_from, computation, element, instruction, module, packed, proto};
 use stepscope_testkit::xspace::{Message, XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XValue};
 use support::{ids, json};
 
@@ -56,9 +54,18 @@ impl Scene {
 
     fn device(&self) -> XPlane {
         let mut plane = XPlane::named("/device:TPU:0");
-        let names = ["hlo_category", "program_id", "flops", "bytes_accessed", "peak_teraflops_per_second",
-            "peak_hbm_bw_gigabytes_per_second", "peak_vmem_rd_bw_gigabytes_per_second", "peak_vmem_wr_bw_gigabytes_per_second",
-            "device_type_string", "memory_size"];
+        let names = [
+            "hlo_category",
+            "program_id",
+            "flops",
+            "bytes_accessed",
+            "peak_teraflops_per_second",
+            "peak_hbm_bw_gigabytes_per_second",
+            "peak_vmem_rd_bw_gigabytes_per_second",
+            "peak_vmem_wr_bw_gigabytes_per_second",
+            "device_type_string",
+            "memory_size",
+        ];
         plane.stat_metadata = (1..).zip(names.map(str::to_owned)).collect();
         plane.stats = vec![
             XStat::new(5, XValue::Double(FLOPS)),
@@ -79,7 +86,8 @@ impl Scene {
             let name = format!("%{} = f32[] fusion()", op.name);
             kinds.push((id, XEventMetadata { stats, ..XEventMetadata::named(&name) }));
         }
-        let numbers = (1..).zip(0..STEPS).map(|(id, step)| (100 + id, XEventMetadata::named(&step.to_string())));
+        let numbers =
+            (1..).zip(0..STEPS).map(|(id, step)| (100 + id, XEventMetadata::named(&step.to_string())));
         kinds.extend(numbers);
         plane.event_metadata = kinds;
         let (mut steps, mut modules, mut ops) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,8 +240,21 @@ fn a_loop_that_spends_its_time_between_iterations_is_told() {
     // The loop itself takes a fifth of the step; its condition runs a thousand times.
     let (shape, flag) = (array(element::F32, &[8, 128]), array(element::PRED, &[]));
     let mut scene = product(element::BF16, LARGE, false, 70);
-    let condition = computation("cond", 2, 51, &[instruction(50, "q", "parameter", &shape, &[]), instruction(51, "compare.1", "compare", &flag, &[50, 50])]);
-    let body = computation("body", 3, 61, &[instruction(60, "r", "parameter", &shape, &[]), instruction(61, "copy.9", "negate", &shape, &[60])]);
+    let condition = computation(
+        "cond",
+        2,
+        51,
+        &[
+            instruction(50, "q", "parameter", &shape, &[]),
+            instruction(51, "compare.1", "compare", &flag, &[50, 50]),
+        ],
+    );
+    let body = computation(
+        "body",
+        3,
+        61,
+        &[instruction(60, "r", "parameter", &shape, &[]), instruction(61, "copy.9", "negate", &shape, &[60])],
+    );
     let mut while_loop = instruction(101, "while.1", "while", &shape, &[1]);
     while_loop.bytes(38, &packed(&[3, 2]));
     scene.ops.push(Op { name: "while.1", message: while_loop, share: 20, flops: 0, bytes: 0 });
@@ -266,7 +287,9 @@ impl Looped {
             XStat::new(3, XValue::UInt64(1)),
             XStat::new(4, XValue::UInt64(1)),
         ];
-        device.event_metadata.push((99, XEventMetadata { stats, ..XEventMetadata::named("%compare.1 = pred[] compare()") }));
+        device
+            .event_metadata
+            .push((99, XEventMetadata { stats, ..XEventMetadata::named("%compare.1 = pred[] compare()") }));
         let begin = STEP_PS / 100 * 70;
         let each = STEP_PS / 100 * 20 / self.iterations;
         for step in 0..STEPS {

@@ -103,7 +103,9 @@ impl Background {
             let mut by_state: Vec<(State, Vec<Span>)> = Vec::new();
             for &(event, done) in events {
                 let index = event as usize;
-                let Some(state) = State::of_role(vocabulary.role(track.kind_of(index)), false) else { continue };
+                let Some(state) = State::of_role(vocabulary.role(track.kind_of(index)), false) else {
+                    continue;
+                };
                 let span = Span::new(track.end(index), done);
                 match by_state.iter_mut().find(|(known, _)| *known == state) {
                     Some((_, spans)) => spans.push(span),
@@ -125,7 +127,8 @@ fn backs(trace: &Trace, keys: &PartKeys) -> HashMap<u64, Time, FxBuildHasher> {
     }
     for track in trace.tracks().iter().filter(|track| track.kind == TrackKind::Thread) {
         for (index, _) in track.events_of(&ends) {
-            if let Some(link) = trace.args_at(track, index).get(keys.consumer).and_then(|link| link.as_u64()) {
+            if let Some(link) = trace.args_at(track, index).get(keys.consumer).and_then(|link| link.as_u64())
+            {
                 backs.insert(link, track.start(index));
             }
         }

@@ -33,8 +33,8 @@ use crate::vocabulary::{Role, Vocabulary, names_torch_op};
 use missing_device::{has_device_ops, programs_without_work, starts_any_kernel, uses_device_memory};
 use walk::Facts;
 
-pub use line::StateLine;
 pub use background::Background;
+pub use line::StateLine;
 pub use state::State;
 pub(crate) use track_chunks::chunks;
 pub(crate) use walk::is_pipeline_thread;
@@ -79,8 +79,11 @@ impl States {
                 line.into_iter().for_each(|(_, line)| line.fill(&spans, State::Communication));
             }
         }
-        let background =
-            if has_device || device_unseen { Background::default() } else { Background::of(trace, vocabulary) };
+        let background = if has_device || device_unseen {
+            Background::default()
+        } else {
+            Background::of(trace, vocabulary)
+        };
         for (track, state, spans) in background.spans(trace, vocabulary) {
             let line = lines.iter_mut().find(|(id, _)| *id == track);
             line.into_iter().for_each(|(_, line)| line.fill(&spans, state));

@@ -83,7 +83,9 @@ impl Cause for Copies {
         let kind = match self.duplicated {
             all if all >= 0.995 => "All of that copies buffers as they are.".to_owned(),
             none if none <= 0.005 => "All of that changes layouts.".to_owned(),
-            part => format!("{} of that time copies buffers as they are, the rest changes layouts.", share(part)),
+            part => {
+                format!("{} of that time copies buffers as they are, the rest changes layouts.", share(part))
+            }
         };
         let mut evidence = vec![format!("{count} data. {kind}")];
         evidence.extend(lines_of(&self.part.largest));

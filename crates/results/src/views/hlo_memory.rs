@@ -180,7 +180,8 @@ fn describe(table: &mut Table, memories: &ProgramMemories) {
         format!("; the largest value, `{name}`, is {}", percent(value.bytes as f64 / own.peak_bytes as f64))
     });
     let peak = bytes(own.peak_bytes as f64);
-    table.headline = Some(format!("`{}` keeps at most {peak} in memory{largest}", short_program(&first.program.name)));
+    table.headline =
+        Some(format!("`{}` keeps at most {peak} in memory{largest}", short_program(&first.program.name)));
     table.note(format!(
         "Arguments {}, outputs {} ({} of them in given-away arguments), temporaries {} of which {} are live at once.",
         bytes(own.argument_bytes as f64),

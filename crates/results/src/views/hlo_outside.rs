@@ -119,7 +119,9 @@ fn table(programs: &Programs, ops: &Ops, borders: &Borders) -> Table {
         });
     }
     lines.extend(borders.handed.iter().map(|(key, handing)| handed(key, handing, ops, all)));
-    lines.sort_by(|a, b| b.time_ms.total_cmp(&a.time_ms).then_with(|| (&a.op, &a.op_type).cmp(&(&b.op, &b.op_type))));
+    lines.sort_by(|a, b| {
+        b.time_ms.total_cmp(&a.time_ms).then_with(|| (&a.op, &a.op_type).cmp(&(&b.op, &b.op_type)))
+    });
     let mut table = Table::of("hlo_outside", &columns(), &lines);
     table.top = Some(25);
     table.headline = Some(headline(programs, &lines));

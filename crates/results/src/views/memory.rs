@@ -453,7 +453,10 @@ fn describe_program(table: &mut Table, program: &ProgramAtPeak) {
     let values: Vec<String> = program.values.iter().map(named).collect();
     let values = if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };
     let held = bytes(program.bytes as f64);
-    table.note(format!("  {held} at the peak are temporaries of `{}`{values}.", short_program(&program.program)));
+    table.note(format!(
+        "  {held} at the peak are temporaries of `{}`{values}.",
+        short_program(&program.program)
+    ));
 }
 
 /// Roles at the peak, and where they come from.

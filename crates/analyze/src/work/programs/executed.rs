@@ -232,7 +232,8 @@ impl<'c, 't> Pass<'c, 't> {
                 outer.inside += dur;
             }
             // What goes on in the background is part of it, but not around anything.
-            let late = if on_device { Dur::ZERO } else { self.context.states().background.after(track, index) };
+            let late =
+                if on_device { Dur::ZERO } else { self.context.states().background.after(track, index) };
             open.push(Open { start, end, dur, inside: Dur::ZERO, late, owner });
         }
         while let Some(ended) = open.pop() {

@@ -47,8 +47,7 @@ fn ran_of(
         ProgramRef::Name(name) => is_only(found, context.trace.str(*name), module),
         ProgramRef::Unknown => false,
     };
-    let programs: Vec<ProgramRef> =
-        executed.ops.keys().copied().filter(|program| refers(program)).collect();
+    let programs: Vec<ProgramRef> = executed.ops.keys().copied().filter(|program| refers(program)).collect();
     let mut tallies: FxHashMap<String, Tally> = FxHashMap::default();
     let mut runs = 0;
     for program in &programs {

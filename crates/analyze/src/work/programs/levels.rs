@@ -20,10 +20,7 @@ impl OnChip {
     /// What the layouts of an instruction's operands and results say.
     pub(super) fn of(module: &Module<'_>, instruction: &Instruction<'_>) -> Self {
         let read = module.operands(instruction).map(|operand| operand.shape.bytes_in(VECTOR_SPACE));
-        OnChip {
-            read: read.fold(0, u64::saturating_add),
-            written: instruction.shape.bytes_in(VECTOR_SPACE),
-        }
+        OnChip { read: read.fold(0, u64::saturating_add), written: instruction.shape.bytes_in(VECTOR_SPACE) }
     }
 
     fn all(self) -> u64 {

@@ -42,7 +42,16 @@ pub enum Place {
 
 /// Types of ops at the border of clusters.
 const BORDERS: &[&str] = &[
-    "_XlaRun", "_XlaCompile", "_XlaMerge", "XlaLaunch", "_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv",
+    "_XlaRun",
+    "_XlaCompile",
+    "_XlaMerge",
+    "XlaLaunch",
+    "_Arg",
+    "_Retval",
+    "_Send",
+    "_Recv",
+    "_HostSend",
+    "_HostRecv",
 ];
 
 /// What an op of this type has to do with compiled programs.
@@ -54,13 +63,24 @@ pub fn place_of(op_type: &str) -> Place {
     let is = |types: &[&str]| types.contains(&op_type);
     let reason = if has(&["PyFunc", "PyFunction", "NumpyFunction"]) {
         Some(Uncompiled::Python)
-    } else if has(&["Dataset", "Iterator", "ReaderRead", "QueueDequeue", "ParseExample", "ParseSingleExample"]) {
+    } else if has(&[
+        "Dataset",
+        "Iterator",
+        "ReaderRead",
+        "QueueDequeue",
+        "ParseExample",
+        "ParseSingleExample",
+    ]) {
         Some(Uncompiled::Input)
     } else if has(&["LookupTable", "HashTable"]) {
         Some(Uncompiled::Lookup)
-    } else if has(&["Summary", "SaveV2", "RestoreV2", "WriteFile"]) || is(&["Print", "PrintV2", "Assert", "Save"]) {
+    } else if has(&["Summary", "SaveV2", "RestoreV2", "WriteFile"])
+        || is(&["Print", "PrintV2", "Assert", "Save"])
+    {
         Some(Uncompiled::Output)
-    } else if has(&["String", "Regex", "Unicode", "Base64"]) || op_type.starts_with("Decode") || op_type.starts_with("Encode")
+    } else if has(&["String", "Regex", "Unicode", "Base64"])
+        || op_type.starts_with("Decode")
+        || op_type.starts_with("Encode")
     {
         Some(Uncompiled::Text)
     } else if has(&["Unique", "Ragged", "DynamicPartition", "NonMaxSuppression", "SparseTo", "SparseReshape"])

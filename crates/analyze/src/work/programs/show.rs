@@ -2,8 +2,8 @@
 
 use stepscope_hlo::{InstructionId, Module, TextOptions};
 
-use super::card::stack;
 use super::ProgramKey;
+use super::card::stack;
 use super::join::times;
 use super::modules::{ModuleBytes, modules};
 use crate::context::Context;
