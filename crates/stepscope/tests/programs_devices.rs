@@ -176,9 +176,7 @@ fn elementwise(shape: &Message, bytes: u64, share: i64) -> Scene {
 }
 
 fn has(scene: &Scene, id: &str) -> bool {
-    let found = scene.findings();
-    println!("{found:?}");
-    found.iter().any(|known| known == id)
+    scene.findings().iter().any(|known| known == id)
 }
 
 /// 8192³ products take 11 ms at the peak; this one takes 9.5 ms for 6144³.
@@ -301,7 +299,6 @@ impl Looped {
         let file = folder.path().join("host.xplane.pb");
         std::fs::write(&file, space.encode()).unwrap();
         let report = json("report", &file);
-        println!("{:?}", ids(&report));
         ids(&report).contains(&id)
     }
 }

@@ -16,10 +16,13 @@ use crate::context::Context;
 use crate::vocabulary::names::hlo_opcode;
 use crate::window::Windows;
 
+/// What ran of a program by instruction, and how often it ran.
+type Ran = (FxHashMap<String, Tally>, u64);
+
 /// What ran, sorted by the programs of the trace.
 struct Sorted<'t> {
     /// The programs in the order of the file, each with what ran of it and how often it ran; `None` if it did not.
-    modules: Vec<(ModuleBytes<'t>, Option<(FxHashMap<String, Tally>, u64)>)>,
+    modules: Vec<(ModuleBytes<'t>, Option<Ran>)>,
     /// What belongs to none of them.
     rest: Executed,
 }
@@ -41,7 +44,7 @@ fn ran_of(
     found: &[ModuleBytes<'_>],
     module: &ModuleBytes<'_>,
     executed: &mut Executed,
-) -> Option<(FxHashMap<String, Tally>, u64)> {
+) -> Option<Ran> {
     let refers = |program: &ProgramRef| match program {
         ProgramRef::Number(number) => *number == module.program_id,
         ProgramRef::Name(name) => is_only(found, context.trace.str(*name), module),
