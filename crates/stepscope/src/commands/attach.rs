@@ -75,7 +75,7 @@ impl AttachArgs {
         let session = attach(&request, &say).map_err(|error| problem(self.pid, &error))?;
         terminal.remark(&format!("recorded {}", session.display()));
         let wanted = Query { paths: vec![session], ..Query::default() };
-        report::run(&wanted, Selection::default(), &self.form.form(), terminal)
+        report::run(&wanted, Selection::default(), None, &self.form.form(), terminal)
     }
 }
 
