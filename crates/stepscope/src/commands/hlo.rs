@@ -217,7 +217,7 @@ impl ShowArgs {
         let whole = Selection { range: Range::Whole, ..Selection::default() };
         let source = Query { paths: vec![self.path], session: None, host: None, roots: Vec::new() };
         let (shown, problems) = load::hosts(&source, whole, terminal, |hosts| {
-            let all = hosts.visit(|loaded| program::of_host(&loaded, &wanted));
+            let all = hosts.visit(|loaded| program::of_host(loaded, &wanted));
             hosts.any()?;
             program::best(all, &wanted)
         })?;
