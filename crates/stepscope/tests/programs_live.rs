@@ -2,7 +2,6 @@
 //! stands in `tools/record_programs.py`.
 //!
 //! They run if STEPSCOPE_TEST_PYTHON names a Python with both; `cargo xtask live` creates one.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod support;
 
