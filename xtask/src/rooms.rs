@@ -22,6 +22,7 @@ const ORDER: &[&[&str]] = &[
     &["work"],
     &["time"],
     &["input", "memory", "devices", "recording"],
+    &["replay"],
     &["ranks"],
     &["session"],
 ];

@@ -24,6 +24,7 @@ pub mod job;
 pub mod memory;
 pub mod ranks;
 pub mod recording;
+pub mod replay;
 pub mod session;
 #[cfg(test)]
 mod sketch;

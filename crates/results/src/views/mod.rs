@@ -111,6 +111,7 @@ views! {
     kernels,
     scopes,
     critical_path,
+    whatif,
     functions,
     hlo_modules,
     hlo_ops,

@@ -29,6 +29,7 @@ mod serve;
 mod sql;
 mod tfprof;
 mod view;
+mod whatif;
 
 #[cfg(unix)]
 pub(crate) use attach::AttachArgs;

@@ -12,13 +12,15 @@ use stepscope_session::Problem;
 use crate::exit::Exit;
 
 use super::memory::MemoryOptions;
+use super::whatif::WhatifOptions;
 use crate::cli::ViewArgs;
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Terminal;
 
-/// The view with options of its own.
+/// The views with options of their own.
 const MEMORY: &str = "memory";
+const WHATIF: &str = "whatif";
 
 /// A view with its options.
 #[derive(Debug)]
@@ -27,13 +29,17 @@ pub(crate) struct ViewCommand {
     table: Make,
     by: Option<String>,
     args: ViewArgs,
-    /// Of the view that has options of its own.
+    /// Of the views that have options of their own.
     memory: Option<MemoryOptions>,
+    whatif: Option<WhatifOptions>,
 }
 
 impl ViewCommand {
     pub(crate) fn run(self, terminal: &Terminal) -> Result<Exit, Failure> {
-        let ViewCommand { view, table, by, args, memory } = self;
+        let ViewCommand { view, table, by, args, memory, whatif } = self;
+        if let Some(options) = whatif {
+            return show(view, args, terminal, |hosts| options.table(hosts));
+        }
         let wanted = args.source.clone().wanted();
         let Some(options) = memory.filter(|options| !options.is_plain(&wanted)) else {
             return show(view, args, terminal, table);
@@ -84,7 +90,8 @@ impl FromArgMatches for ViewCommand {
         let by = matches.try_get_one::<String>("by").ok().flatten().cloned();
         let table = by.as_ref().and_then(|by| view.grouped(by)).unwrap_or(view.table);
         let memory = (view.name == MEMORY).then(|| MemoryOptions::from_arg_matches(matches)).transpose()?;
-        Ok(ViewCommand { view, table, by, args: ViewArgs::from_arg_matches(matches)?, memory })
+        let whatif = (view.name == WHATIF).then(|| WhatifOptions::from_arg_matches(matches)).transpose()?;
+        Ok(ViewCommand { view, table, by, args: ViewArgs::from_arg_matches(matches)?, memory, whatif })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -98,7 +105,11 @@ impl Subcommand for ViewCommand {
         VIEWS.iter().filter(|view| is_command(view)).fold(command, |command, view| {
             // The shared options bring their own description, so the view's description is set after them.
             let new = ViewArgs::augment_args(Command::new(view.name));
-            let new = if view.name == MEMORY { MemoryOptions::augment_args(new) } else { new };
+            let new = match view.name {
+                MEMORY => MemoryOptions::augment_args(new),
+                WHATIF => WhatifOptions::augment_args(new),
+                _ => new,
+            };
             let new = new.about(view.about).long_about(None);
             command.subcommand(with_groupings(view, new.after_help(view.after_help)))
         })

@@ -9,6 +9,7 @@ pub mod host;
 pub mod jobs;
 pub mod model;
 pub mod scenes;
+pub mod scenes_changed;
 pub mod scenes_many;
 pub mod scenes_steps;
 pub mod tensorflow;

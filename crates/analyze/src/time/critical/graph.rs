@@ -2,7 +2,6 @@
 //! innermost events with the work that a blocking call waited for.
 
 use rustc_hash::FxHashMap;
-use stepscope_trace::statistics::median_duration;
 use stepscope_trace::{Dur, EventId, ProcessId, ProcessKind, Span, Time, Track, TrackId, TrackKind};
 
 use super::Piece;
@@ -18,7 +17,7 @@ use crate::vocabulary::{Role, is_stream_wait};
 const SIDE_BY_SIDE: f64 = 0.05;
 
 /// Work on a device.
-pub(super) struct Work {
+pub(crate) struct Work {
     pub event: EventId,
     pub span: Span,
     pub process: ProcessId,
@@ -33,7 +32,7 @@ pub(super) struct Work {
 
 /// A call that launched work.
 #[derive(Copy, Clone)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub event: EventId,
     pub span: Span,
     /// Its thread in the graph; `None` if it made the call before the step.
@@ -49,7 +48,7 @@ impl Work {
 }
 
 /// A stretch of a thread with one innermost event.
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub span: Span,
     /// The innermost event, by its place on the track.
     pub event: Option<usize>,
@@ -71,13 +70,13 @@ impl Segment {
 }
 
 /// A thread, from the start of the step to its end.
-pub(super) struct Thread {
+pub(crate) struct Thread {
     pub track: TrackId,
     pub segments: Vec<Segment>,
 }
 
 /// One step.
-pub(super) struct Graph<'c, 't> {
+pub(crate) struct Graph<'c, 't> {
     pub context: &'c Context<'t>,
     pub window: Span,
     /// By stream, then by start.
@@ -314,13 +313,19 @@ fn work_of(context: &Context, track: &Track, index: usize, before: Option<usize>
     })
 }
 
-/// The median time from a call's end until its work starts, where the stream was idle; 0 if it never was.
+/// The time from a call's end until its work starts on an idle stream; 0 if none was ever idle. Work that waits for another
+/// stream starts later, so it is the lower quartile.
 fn usual_latency(works: &[Work]) -> Dur {
-    median_duration(works.iter().filter_map(|work| {
-        let released = work.released()?;
-        let idle = works[work.before?].span.end <= released;
-        idle.then(|| work.span.start - released)
-    }))
+    let mut all: Vec<Dur> = works
+        .iter()
+        .filter_map(|work| {
+            let released = work.released()?;
+            let idle = works[work.before?].span.end <= released;
+            idle.then(|| work.span.start - released)
+        })
+        .collect();
+    all.sort_unstable();
+    all.get(all.len() / 4).copied().unwrap_or_default()
 }
 
 /// Visits the window of a thread in order, cut wherever the innermost event changes.

@@ -9,7 +9,7 @@
 //! A collective is one piece, whichever rank it waits for. Where calls and work cannot be joined, the answer is [`NoPath`].
 //! Knows nothing about other hosts and about sentences.
 
-mod graph;
+pub(crate) mod graph;
 mod slack;
 #[cfg(test)]
 mod tests;
