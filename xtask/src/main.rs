@@ -49,7 +49,7 @@ cargo xtask truth [--write]    hold the reports against all recordings with a kn
                                (--bin PATH: another binary; --only REGEX: some recordings)
 cargo xtask live               record real training loops in TensorFlow and JAX; test the Python package
 cargo xtask live --engines     run the fleet on Ray, Dask and Spark (minutes, 1.5 GB from the network); the wheel's check has Dask
-cargo xtask wheel              build the Python package in target/wheels, with what `cargo build --release` left (--dev: without
+cargo xtask wheel              build the Python package in target/wheels, with the profile `release` (--dev: without
                                optimisation; --dist: as it is published; --check: build without optimisation, install and
                                test with every Python at hand; --test: test what was built)
 cargo xtask fuzz [--seconds N] damage inputs at random for N seconds per target (default 10)";

@@ -65,7 +65,7 @@ pub(crate) fn is_there() -> bool {
     builder().finished().is_some()
 }
 
-/// Builds the wheel with a profile of cargo. With `release`, it takes what a build of the binary left; `dist` is published.
+/// Builds the wheel with a profile of cargo. `dist` is what is published, and takes the longest.
 pub(crate) fn build(profile: &str) -> Outcome {
     let builder = builder().made(&run)?;
     wheel(&builder, profile).map(|wheel| println!("{}", wheel.display()))
