@@ -86,9 +86,9 @@ test("ranges of the program stand below the breakdown", async () => {
   const ranges = page.getByRole("list", { name: "The program's own ranges" });
   await ranges.waitFor();
   expect(await ranges.getByRole("listitem").allInnerTexts()).toEqual([
-    expect.stringMatching(/find_centers\s+60 %\s+60\.0 ms/),
-    expect.stringMatching(/write_centers\s+30 %\s+30\.0 ms/),
-    expect.stringMatching(/read_points\s+10 %\s+10\.0 ms/),
+    expect.stringMatching(/find_centers\s+60\.0 %\s+60\.0 ms/),
+    expect.stringMatching(/write_centers\s+30\.0 %\s+30\.0 ms/),
+    expect.stringMatching(/read_points\s+10\.0 %\s+10\.0 ms/),
   ]);
   expect(await stumbles(page)).toEqual([]);
   await page.screenshot({ path: `${shots}verdict-ranges.png`, fullPage: true });
