@@ -30,8 +30,6 @@ EXPECTED = {
     "kept_values_fixed": [],
     "closure": ["large-constants"],
     "closure_fixed": [],
-    "short_loop": ["dispatch-bound"],
-    "short_loop_fixed": [],
     "checkpoint": ["remat-cost"],
     "checkpoint_fixed": [],
     "sharded": ["collective-not-overlapped"],
@@ -131,20 +129,6 @@ def closure(out, fixed):
         jax_steps(out, jax.jit(forward), jnp.ones((64, 4096)), jnp.asarray(table))
     else:
         jax_steps(out, jax.jit(lambda x: forward(x, table)), jnp.ones((64, 4096)))
-
-
-def short_loop(out, fixed):
-    """A recurrent cell so small that an iteration costs more than its products; the fixed one has more rows."""
-    import jax
-    import jax.numpy as jnp
-    rows = 2048 if fixed else 1
-
-    def step(start, weights):
-        with jax.named_scope("cell"):
-            body = lambda carry, _: (jnp.tanh(carry @ weights), None)
-            return jax.lax.scan(body, start, length=20 if fixed else 2000)[0]
-
-    jax_steps(out, jax.jit(step), jnp.ones((rows, 32)), jnp.eye(32))
 
 
 def checkpoint(out, fixed):
@@ -279,7 +263,7 @@ def clusters(out, _):
     tf_steps(out, step, x)
 
 
-PROGRAMS = {f.__name__: f for f in (kv_cache, channels_first, kept_values, closure, short_loop, checkpoint, sharded, streaming,
+PROGRAMS = {f.__name__: f for f in (kv_cache, channels_first, kept_values, closure, checkpoint, sharded, streaming,
                                     tf_closure, version, version_wider, version_slower, clusters)}
 
 
