@@ -30,7 +30,6 @@ EXPECTED = {
     "kept_values_fixed": [],
     "closure": ["large-constants"],
     "closure_fixed": [],
-    "checkpoint": ["remat-cost"],
     "checkpoint_fixed": [],
     "sharded": ["collective-not-overlapped"],
     "sharded_fixed": [],
