@@ -42,7 +42,8 @@ class Extension:
         self.hook.guarded(self.hook.patch_jitted)
 
     def after(self, *_: Any) -> None:
-        steps = self.hook._loop.number
+        loop = self.hook._loop
+        steps = loop.number if loop is not None else 0
         recorded = self.recorder.again()
         if recorded is not None:
             self.show(recorded, steps)
