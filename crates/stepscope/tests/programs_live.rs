@@ -3,6 +3,8 @@
 //!
 //! They run if STEPSCOPE_TEST_PYTHON names a Python with both; `cargo xtask live` creates one.
 
+#![allow(clippy::unwrap_used, reason = "what helps a test may fail it")]
+
 mod support;
 
 use std::collections::BTreeMap;
