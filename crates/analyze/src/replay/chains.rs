@@ -1,14 +1,12 @@
 //! Host threads as chains: what a thread does one after the other. Threads that take turns, such as that of a loop and that
 //! of its backward pass, are one chain, so that the time in which one waits for the other is the other's time.
 
-use stepscope_trace::{Dur, Span, Time};
+use stepscope_trace::{Span, Time};
 
-use crate::time::critical::graph::{Graph, Segment, Thread};
+use crate::time::critical::graph::{Graph, SIDE_BY_SIDE, Segment, Thread, overlap, total};
 
 /// Threads that launch are few; a file that claims many gets this many chains to choose from.
 const MOST: usize = 32;
-/// Threads whose busy times overlap by at most this share of the shorter one take turns.
-const SIDE_BY_SIDE: f64 = 0.05;
 
 /// A piece of a chain: one segment of one thread, or a part of it.
 #[derive(Copy, Clone, Debug)]
@@ -63,16 +61,7 @@ fn busy_spans(thread: &Thread) -> Vec<Span> {
 /// Does one wait while the other works? A call during which the other works most of the time is such a wait.
 fn take_turns(a: &[Span], b: &[Span]) -> bool {
     let (a, b) = (without_calls(a, b), without_calls(b, a));
-    let total = |spans: &[Span]| spans.iter().map(|span| span.dur()).sum::<Dur>();
-    let shorter = total(&a).min(total(&b));
-    let mut overlap = Dur::ZERO;
-    let mut from = 0;
-    for span in &a {
-        from += b[from..].iter().take_while(|other| other.end <= span.start).count();
-        let both = b[from..].iter().take_while(|other| other.start < span.end);
-        overlap += both.map(|other| span.intersect(*other).dur()).sum();
-    }
-    overlap.fraction_of(shorter) <= SIDE_BY_SIDE
+    overlap(&a, &b).fraction_of(total(&a).min(total(&b))) <= SIDE_BY_SIDE
 }
 
 /// Without the spans that the other thread's work fills.

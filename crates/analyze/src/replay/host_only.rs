@@ -1,6 +1,5 @@
-//! Steps of a host without a device: every instant has one owner, and a change scales what its owners have. Threads that work
-//! side by side keep one another company, so what is made faster alone counts in full, and what runs beside other work counts
-//! only in the best case.
+//! Steps of a host without a device: every instant has one owner, and a change scales what its owners have. Several threads may
+//! work at once. What runs alone counts in full; what runs beside other work counts in full only in the best case.
 
 use stepscope_trace::{Dur, ProcessKind, Span, TrackKind};
 

@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub apart: Dur,
     /// By work: does nothing of another stream wait for it?
     pub unordered: Vec<bool>,
-    /// By chain and stretch that ends a fetch: the moment before which its batch cannot be there.
+    /// Where batches come from.
     pub fetches: Fetching,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Fetching {
 pub(super) struct Played {
     /// The new moments at which steps end; the first is where the first counted step begins.
     pub marks: Vec<Time>,
-    /// How long the steps take, whoever is slower: the loop or the device.
+    /// How long the steps take, by the slower of loop and device.
     pub whole: Dur,
     /// The new time along the path, by category.
     pub path: Vec<(Category, Dur)>,

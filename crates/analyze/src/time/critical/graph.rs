@@ -14,7 +14,7 @@ use crate::vocabulary::{Role, is_stream_wait};
 
 /// Threads whose busy times overlap by more than this share of the shorter one work side by side; others take turns, as
 /// the thread of a loop and that of its backward pass do.
-const SIDE_BY_SIDE: f64 = 0.05;
+pub(crate) const SIDE_BY_SIDE: f64 = 0.05;
 
 /// Work on a device.
 pub(crate) struct Work {
@@ -229,12 +229,12 @@ impl<'c, 't> Graph<'c, 't> {
     }
 }
 
-fn total(spans: &[Span]) -> Dur {
+pub(crate) fn total(spans: &[Span]) -> Dur {
     spans.iter().map(|span| span.dur()).sum()
 }
 
 /// Time in which both are busy; both are in order.
-fn overlap(a: &[Span], b: &[Span]) -> Dur {
+pub(crate) fn overlap(a: &[Span], b: &[Span]) -> Dur {
     let (mut at, mut sum) = (0, Dur::ZERO);
     for span in a {
         while b.get(at).is_some_and(|other| other.end <= span.start) {
