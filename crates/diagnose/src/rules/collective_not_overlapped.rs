@@ -72,7 +72,7 @@ fn check(facts: &Facts) -> Option<Finding> {
         ms: exposed_ms * op.totals.own.ms() / time,
         sent: op.facts.link_bytes,
     });
-    let cause = NotOverlapped { whole: whole / time, largest: named.collect() };
+    let cause = NotOverlapped { whole: whole / time, largest: named.collect(), on_device: facts.on_device() };
     let subject = cause.largest.first().map(|op| op.op.clone());
     let severity = severity(owned).max(Severity::Warning);
     Some(Finding::new(&RULE, severity, cause, facts.framework()).about(subject).sure(0.8))
@@ -98,6 +98,8 @@ pub struct NotOverlapped {
     pub whole: f64,
     /// The longest.
     pub largest: Vec<Waiting>,
+    /// Whether a device runs the program; without one, there is no scheduler to switch on.
+    pub on_device: bool,
 }
 
 impl Cause for NotOverlapped {
@@ -118,20 +120,19 @@ impl Cause for NotOverlapped {
             share(self.whole)
         ));
         let schedule = match finding.framework {
-            Framework::Jax => {
-                "Let XLA run other work meanwhile: `XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs."
-            }
-            _ => "Let XLA run other work meanwhile: switch on its latency-hiding scheduler.",
+            _ if !self.on_device => None,
+            Framework::Jax => Some(
+                "Let XLA run other work meanwhile: `XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs.",
+            ),
+            _ => Some("Let XLA run other work meanwhile: switch on its latency-hiding scheduler."),
         };
+        let per_layer = "Exchange per layer instead of all at the end, and in 16 bits.";
         Words {
             summary:
                 "Collectives not overlapped: the program waits for its collectives instead of computing."
                     .to_owned(),
             evidence,
-            advice: vec![
-                schedule.to_owned(),
-                "Exchange per layer instead of all at the end, and in 16 bits.".to_owned(),
-            ],
+            advice: schedule.into_iter().chain([per_layer]).map(str::to_owned).collect(),
         }
     }
 
@@ -176,6 +177,13 @@ mod tests {
             ms: 2.0,
             sent: Some(1 << 20),
         };
-        speaks(&RULE, NotOverlapped { whole: 0.7, largest: vec![op] });
+        let cause = |on_device| NotOverlapped { whole: 0.7, largest: vec![op.clone()], on_device };
+        speaks(&RULE, cause(true));
+        speaks(&RULE, cause(false));
+        let advice = |on_device| {
+            let finding = Finding::new(&RULE, Severity::Warning, cause(on_device), Framework::Jax);
+            cause(on_device).words(&finding).advice.join(" ")
+        };
+        assert!(advice(true).contains("--xla_gpu") && !advice(false).contains("--xla_gpu"));
     }
 }
